@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -167,19 +169,27 @@ const runjob_operation& known_part_of(const runjob_operation* from, runjob_opera
 }
 
 /// Calls `use` with the engine of a process set, and returns its result. `what` returns the operation, for errors.
-template <class What, class Use>
-auto with_engine(int process_set, What what, Use use) {
+template <class Use>
+auto with_engine(int process_set, const std::function<std::string()>& what, Use use) {
   return Process::current().with_job([&](const Job& job) {
-    if (process_set == 0) return use(job.engine);
-    return use(job.process_sets->find(process_set, what()));
+    return use(process_set == 0 ? job.engine : job.process_sets->find(process_set, what));
   });
 }
 
-/// The same with the engine that runs the operation.
+/// The same with the engine that runs the operation, which meanwhile has the name that it has among those of the engine.
 template <class Use>
-auto with_engine(const SubmissionView& operation, Use use) {
-  const auto what = [&] { return operation_text(operation.name, operation.signature.kind, 0); };
-  return with_engine(operation.signature.process_set, what, use);
+auto with_engine(SubmissionView& operation, Use use) {
+  const int set = operation.signature.process_set;
+  const std::string_view name = operation.name;
+  const auto what = [&] { return operation_text(name, operation.signature.kind, 0); };
+  return with_engine(set, what, [&](const std::shared_ptr<Engine>& engine) {
+    if (set == 0 || engine->process_set() == set || is_unnamed(name)) return use(engine);
+    const std::string full_name = name_in_set(name, set);
+    operation.name = full_name;
+    auto result = use(engine);
+    operation.name = name;
+    return result;
+  });
 }
 
 void check_handle(const runjob_handle* handle) {

@@ -6,6 +6,8 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/screen_text.hpp"
+#include "runtime/c_operation.hpp"
 #include "runtime/c_status.hpp"
 #include "runtime/mpi_start/host_identity.hpp"
 #include "runtime/process.hpp"
@@ -35,6 +37,12 @@ Process::InitArguments to_arguments(const int32_t* ranks, const int32_t* sizes, 
     ranks += size;
   }
   return arguments;
+}
+
+/// The part of a reason that the other ranks get.
+std::string to_reason(const char* reason) {
+  constexpr std::size_t kMostBytes = 1000;
+  return runjob::one_line(std::string(reason == nullptr ? "no reason" : reason).substr(0, kMostBytes));
 }
 
 template <class Use>
@@ -149,6 +157,26 @@ runjob_code runjob_process_set_remove(int32_t id) {
     });
   }
   return guarded_change([&](const Job& job) { job.process_sets->remove(id); });
+}
+
+runjob_code runjob_process_set_give_up(int32_t id, const char* reason) {
+  return guarded([&] {
+    with_process_sets([&](ProcessSets& sets) { sets.give_up(id, to_reason(reason)); });
+    return Status();
+  });
+}
+
+runjob_code runjob_give_up(runjob_handle handle, const char* reason) {
+  return guarded([&] {
+    const std::shared_ptr<Completion> completion = find(handle);
+    const std::shared_ptr<Engine> engine = Process::current().handles().engine(handle);
+    const auto origin = engine ? engine->origin_of(*completion) : std::nullopt;
+    if (!origin) return Status();
+    with_process_sets([&](ProcessSets& sets) {
+      sets.give_up(origin->process_set, fmt::format("{}: {}", origin->operation, to_reason(reason)));
+    });
+    return Status();
+  });
 }
 
 int runjob_process_set_size(int32_t id) {

@@ -216,7 +216,9 @@ std::shared_ptr<const Job> Process::member_job() const {
 void Process::report_loss(const Status& outcome) const {
   if (outcome.code() != Errc::kPeerLost && outcome.code() != Errc::kAborted && outcome.code() != Errc::kConnect) return;
   const std::shared_ptr<const Job> current = job();
-  if (current && current->failure_report) current->failure_report->lost_a_rank(outcome.message());
+  if (!current || !current->failure_report) return;
+  if (outcome.code() == Errc::kAborted && current->engine->is_open()) return;  // a process set alone has ended
+  current->failure_report->lost_a_rank(outcome.message());
 }
 
 }  // namespace runjob::runtime

@@ -136,6 +136,9 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     # ranks, their number, exchange, its context, the set's number
     "runjob_process_set_add_members": (c_int, [_NUMBERS, c_int32, Exchange, c_void_p, _NUMBERS]),
     "runjob_process_set_remove": (c_int, [c_int32]),
+    # the set's number, reason
+    "runjob_process_set_give_up": (c_int, [c_int32, c_char_p]),
+    "runjob_give_up": (c_int, [c_int64, c_char_p]),
     "runjob_process_set_size": (c_int, [c_int32]),
     "runjob_process_set_rank": (c_int, [c_int32]),
     # room, its length, the number of sets

@@ -73,7 +73,7 @@ class WaitTimeoutError(HorovodInternalError):
 
 
 class AbortedError(HorovodInternalError):
-    """The operation was ended by shutdown(), here or on another rank."""
+    """The operation was ended by shutdown(), or its group was given up, here or on another rank."""
 
     code = Code.ABORTED
 

@@ -1,6 +1,7 @@
 #include "runtime/collectives/operation.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 
 #include <fmt/format.h>
@@ -143,6 +144,13 @@ std::string unnamed_operation(int process_set, std::uint64_t number) {
   return fmt::format("{}{}:{}", kUnnamed, process_set, number);
 }
 
+int process_set_of(std::string_view unnamed) {
+  unnamed.remove_prefix(kUnnamed.size());
+  int number = 0;
+  std::from_chars(unnamed.data(), unnamed.data() + unnamed.size(), number);
+  return number;
+}
+
 std::string name_text(std::string_view name) {
   if (!is_unnamed(name)) return fmt::format("'{}'", name);
   const std::size_t set_end = name.find(':');
@@ -151,8 +159,14 @@ std::string name_text(std::string_view name) {
 }
 
 std::string operation_text(std::string_view name, Kind kind, int process_set) {
-  const std::string text = fmt::format("{} {}", to_string(kind), name_text(name));
-  return process_set == 0 ? text : fmt::format("{} of process set {}", text, process_set);
+  if (process_set == 0) return fmt::format("{} {}", to_string(kind), name_text(name));
+  const std::string suffix = name_in_set("", process_set);
+  if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  return fmt::format("{} {} of process set {}", to_string(kind), name_text(name), process_set);
+}
+
+std::string name_in_set(std::string_view name, int process_set) {
+  return fmt::format("{} (process set {})", name, process_set);
 }
 
 std::string operation_text(std::string_view name, const Signature& signature) {

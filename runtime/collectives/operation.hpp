@@ -98,12 +98,17 @@ inline bool is_unnamed(std::string_view name) {
 }
 /// The name of the unnamed operation `number`, from 1 on, of a process set.
 std::string unnamed_operation(int process_set, std::uint64_t number);
+/// The process set of an unnamed operation that has a number; 0 before that.
+int process_set_of(std::string_view unnamed);
 /// A name alone in messages: "'x'", "number 5", "without a name" before it has a number.
 std::string name_text(std::string_view name);
 
 /// The name of an operation in messages: "allreduce 'x'", "allreduce 'x' of process set 2", "allreduce number 5".
 std::string operation_text(std::string_view name, Kind kind, int process_set);
 std::string operation_text(std::string_view name, const Signature& signature);
+/// The name, among the operations of an engine that several process sets share, of the operation `name` of one of them:
+/// "x (process set 2)". operation_text() takes both forms of a name.
+std::string name_in_set(std::string_view name, int process_set);
 
 /// True if the first extent may differ between ranks.
 bool has_own_first_extent(Kind kind);

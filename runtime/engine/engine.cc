@@ -35,6 +35,7 @@ std::vector<DeviceBuffer> buffers_of(const Submission& submission) {
 
 Engine::Engine(EngineParts parts)
     : state_(std::move(parts)), execution_(state_), driver_(state_, execution_), watcher_(state_, execution_) {
+  watcher_.on_given_up([this](int process_set) { return announce_end_of_set(process_set); });
   watcher_.start();
 }
 
@@ -176,10 +177,37 @@ std::shared_ptr<Completion> Engine::launch(Begun begun) {
   return std::move(begun.completion);
 }
 
+/// Errors  the reason why the operation's process set was given up.
+void Engine::refuse_given_up(const auto& submission) const {
+  if (state_.given_up.empty()) return;
+  const auto found = state_.given_up.find(submission.signature.process_set);
+  if (found == state_.given_up.end()) return;
+  const Status& why = found->second;
+  throw Error(why.code(),
+              fmt::format("{}: {}",
+                          operation_text(submission.name, submission.signature.kind, submission.signature.process_set),
+                          why.message()));
+}
+
+/// Of a process set that was given up. Null when the engine takes no operations any more.
+std::shared_ptr<Completion> Engine::announce_end_of_set(int process_set) {
+  try {
+    Begun begun;
+    {
+      const MutexLock lock(state_.mutex);
+      begun = begin(Execution::end_of_set(process_set), /*waits=*/false);
+    }
+    return launch(std::move(begun));
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 std::shared_ptr<Completion> Engine::submit(Submission submission) {
   Begun begun;
   {
     const MutexLock lock(state_.mutex);
+    refuse_given_up(submission);
     begun = begin(std::move(submission), /*waits=*/false);
   }
   return launch(std::move(begun));
@@ -261,6 +289,7 @@ Engine::Outcome Engine::run(const SubmissionView& given, Deadline deadline) {
   bool at_once = false;
   {
     const MutexLock lock(state_.mutex);
+    refuse_given_up(submission);
     at_once = take_role_at_once(submission);
     if (at_once && has_no_name) at_once = number_at_once(numbered, next);
   }
@@ -399,6 +428,28 @@ bool Engine::fail(Status why) {
 void Engine::stalled(const Status& why, int late) {
   const MutexLock lock(state_.mutex);
   if (state_.is_open()) state_.report({.type = LifeReport::Type::kStalled, .status = why, .late = late});
+}
+
+void Engine::give_up(int process_set, Status why) {
+  const MutexLock lock(state_.mutex);
+  if (!state_.is_open() || (process_set != 0 && !state_.given_up.emplace(process_set, why).second)) return;
+  state_.report({.type = LifeReport::Type::kGiveUp, .status = std::move(why), .process_set = process_set});
+}
+
+void Engine::settle_set(int process_set, Deadline deadline) {
+  std::vector<std::shared_ptr<Completion>> in_flight;
+  {
+    const MutexLock lock(state_.mutex);
+    in_flight = state_.work.operations.completions_of(process_set);
+  }
+  for (const auto& completion : in_flight) static_cast<void>(wait(*completion, deadline));
+}
+
+std::optional<Engine::Origin> Engine::origin_of(const Completion& completion) const {
+  const MutexLock lock(state_.mutex);
+  const Submission* const found = state_.work.operations.find(completion);
+  if (found == nullptr) return std::nullopt;
+  return Origin{found->signature.process_set, operation_text(found->name, found->signature)};
 }
 
 void Engine::end(Status why) {

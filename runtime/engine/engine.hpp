@@ -95,6 +95,27 @@ class Engine {
   /// `waits` returns those of this rank's process sets, of which the job's engine reports too in what this rank waits.
   /// Called on the watcher's thread.
   void on_asked(std::function<std::vector<Wait>()> waits) { watcher_.on_asked(std::move(waits)); }
+  /// Ends a process set of these ranks on all of them, with `why`: its operations that not all ranks have submitted,
+  /// and later ones, which submit() refuses. Returns at once. The other sets of the engine go on, unless the ranks
+  /// cannot agree on that within Watcher::kGiveUpLimit, because data of the set is under way or a rank does not answer:
+  /// then the engine ends, as it does at once for set 0. The first reason counts; does nothing once the engine has
+  /// ended.
+  void give_up(int process_set, Status why);
+  /// Waits until the operations of a process set that are in flight on this rank have ended, or until the deadline.
+  void settle_set(int process_set, Deadline deadline);
+  /// The process set of an operation in flight, and its name in messages; nullopt when it is not in flight.
+  struct Origin {
+    int process_set;
+    std::string operation;
+  };
+  std::optional<Origin> origin_of(const Completion& completion) const;
+  /// True while operations are accepted.
+  bool is_open() const {
+    const MutexLock lock(state_.mutex);
+    return state_.is_open();
+  }
+  /// The set that these ranks form: operations of other sets have names of name_in_set().
+  int process_set() const { return state_.parts.members.process_set(); }
   /// Fails all operations on this rank with `why`, asynchronously. Other ranks are not notified.
   void end(Status why);
   /// `notify` is called once, on the watcher's thread or this one, when a failure is about to end the job, or has done
@@ -104,6 +125,8 @@ class Engine {
 
  private:
   void check(Submission& submission) const;
+  void refuse_given_up(const auto& submission) const REQUIRES(state_.mutex);
+  std::shared_ptr<Completion> announce_end_of_set(int process_set);
   void begin_work(Submission& submission) REQUIRES(state_.mutex);
   bool run_at_once(const SubmissionView& submission, Deadline deadline, Outcome& outcome);
   bool take_role_at_once(const SubmissionView& submission) REQUIRES(state_.mutex);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,7 +45,7 @@ struct EngineParts {
 /// The state of an engine. Engine, Driver, Execution and Watcher are one object in four files, by the thread that runs
 /// them: nearly each of their steps reads the phase, the operations in flight and the role of the driver together, and
 /// changes one of them, so that parts with a state and a mutex of their own would take several locks for a step.
-///   Engine     adds operations and their requests; sets `farewell`, `on_stall` and `ended_outside`
+///   Engine     adds operations and their requests; sets `farewell`, `on_stall`, `ended_outside` and `given_up`
 ///   Driver     takes requests, takes and leaves its role, sets `rounds`
 ///   Execution  takes operations that have ended, moves the phase, sets `has_dropped_device_operation`
 ///   Watcher    sends `reports`, to which all add, and reads what Engine has set
@@ -105,6 +106,8 @@ struct EngineState {
   std::optional<Farewell> farewell GUARDED_BY(mutex);
   std::function<void(const Status& why, int late)> on_stall GUARDED_BY(mutex);  ///< see Engine::on_stall()
   Status ended_outside GUARDED_BY(mutex);                                       ///< the cause of Engine::end()
+  /// The process sets that were given up, with the reasons: operations of them are refused.
+  std::map<int, Status> given_up GUARDED_BY(mutex);
 };
 
 }  // namespace runjob::runtime

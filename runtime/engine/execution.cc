@@ -10,6 +10,22 @@
 #include "runtime/operations/run_operation.hpp"
 
 namespace runjob::runtime {
+namespace {
+
+/// The name of the barrier at the end of a process set, with the set's number after it.
+constexpr char kEndOfSet[] = "<end of a process set>";
+
+/// "rank 1 on b", "rank 1 on b, rank 2 on b and 9 more"; empty for none.
+std::string ranks_text(const std::vector<int>& ranks, const Members& members) {
+  constexpr std::size_t kMostNamed = 8;  // a line that can still be read
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", rank_text(ranks[i], members));
+  if (ranks.size() > kMostNamed) text += fmt::format(" and {} more", ranks.size() - kMostNamed);
+  return text;
+}
+
+}  // namespace
 
 void Execution::start(RoundExchange& exchange) {
   exchange_ = &exchange;
@@ -37,6 +53,7 @@ void Execution::run(RoundExchange::Outcome& outcome) {
   if (outcome.is_in_messages) return run_in_messages();
   refuse_impossible();
   runner_->run(operations_, [this](std::span<AgreedOperation* const> done) { on_done(done); });
+  if (!has_failed_) end_sets(decisions);
 }
 
 /// These operations need nothing but the round in which they were agreed on.
@@ -114,6 +131,53 @@ void Execution::reject(const Decision& decision) {
     taken = take(decision.name);
   }
   if (taken) finish(taken.mapped(), decision.status);
+}
+
+Submission Execution::end_of_set(int process_set) {
+  Submission barrier;
+  barrier.name = name_in_set(kEndOfSet, process_set);
+  barrier.signature.kind = Kind::kBarrier;
+  barrier.signature.process_set = process_set;
+  return barrier;
+}
+
+/// After the other operations of the round: those of the set were agreed on before its end.
+void Execution::end_sets(const std::vector<Decision>& decisions) {
+  for (const Decision& decision : decisions) {
+    if (!decision.name.starts_with(kEndOfSet)) continue;
+    std::vector<int> sets;
+    {
+      const MutexLock lock(state_.mutex);
+      for (const auto& [set, why] : state_.given_up) sets.push_back(set);
+    }
+    for (const int set : sets) {
+      if (decision.name == name_in_set(kEndOfSet, set)) end_set(set);
+    }
+  }
+}
+
+/// All ranks do this between the same two rounds. Each operation that ends names the ranks that have not submitted it.
+void Execution::end_set(int process_set) {
+  std::vector<InFlight::Taken> waiting;
+  Status why;
+  {
+    const MutexLock lock(state_.mutex);
+    why = state_.given_up.at(process_set);
+    waiting = state_.work.operations.take_waiting_of(process_set);
+    for (const InFlight::Taken& each : waiting) record_end(each.mapped().submission);
+  }
+  std::vector<std::string> missing;
+  for (const InFlight::Taken& each : waiting)
+    missing.push_back(ranks_text(exchange_->negotiation().missing(each.key()), state_.parts.members));
+  exchange_->negotiation().end_set(process_set);
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    const Submission& submission = waiting[i].mapped().submission;
+    finish(waiting[i].mapped(),
+           missing[i].empty()
+               ? why
+               : Status(why.code(), fmt::format("{}; {} was not submitted by {}", why.message(),
+                                                operation_text(submission.name, submission.signature), missing[i])));
+  }
 }
 
 /// The end is recorded under the lock: when no operation is in flight any more, the watcher may send the last records

@@ -36,6 +36,9 @@ class Execution {
   bool enter(PhaseEvent event, const Status& reason);
   /// Ends operations that the caller has taken, after the last round.
   void end(std::vector<InFlight::Taken> left, const Status& reason);
+  /// The barrier after which a process set that was given up ends: the operations of the set that all ranks have agreed
+  /// on before are done, and the others end, the same on all ranks.
+  static Submission end_of_set(int process_set);
 
  private:
   RunCall combining(const Decision& decision);
@@ -45,6 +48,8 @@ class Execution {
   void refuse_impossible();
   void on_done(std::span<AgreedOperation* const> operations);
   void reject(const Decision& decision);
+  void end_sets(const std::vector<Decision>& decisions);
+  void end_set(int process_set);
   InFlight::Taken take(const std::string& name) REQUIRES(state_.mutex);
   void record_end(const Submission& submission);
   void finish(InFlight::Entry& operation, Status status);

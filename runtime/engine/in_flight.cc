@@ -38,13 +38,23 @@ InFlight::Taken InFlight::take(const std::string& name) {
   return entries_.extract(found);
 }
 
-std::vector<InFlight::Taken> InFlight::take_waiting() {
-  std::vector<Taken> waiting;
+std::vector<InFlight::Taken> InFlight::take_if(const std::function<bool(const Entry&)>& is_wanted) {
+  std::vector<Taken> taken;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto each = entry++;
-    if (!each->second.running && !each->second.is_lent) waiting.push_back(entries_.extract(each));
+    if (is_wanted(each->second)) taken.push_back(entries_.extract(each));
   }
-  return waiting;
+  return taken;
+}
+
+std::vector<InFlight::Taken> InFlight::take_waiting() {
+  return take_if([](const Entry& entry) { return !entry.running && !entry.is_lent; });
+}
+
+std::vector<InFlight::Taken> InFlight::take_waiting_of(int process_set) {
+  return take_if([&](const Entry& entry) {
+    return !entry.running && !entry.is_lent && entry.submission.signature.process_set == process_set;
+  });
 }
 
 std::vector<InFlight::Taken> InFlight::take_all() {
@@ -58,6 +68,26 @@ std::vector<std::shared_ptr<Completion>> InFlight::completions() const {
   std::vector<std::shared_ptr<Completion>> found;
   for (const auto& [name, entry] : entries_) found.push_back(entry.completion);
   return found;
+}
+
+std::vector<std::shared_ptr<Completion>> InFlight::completions_of(int process_set) const {
+  std::vector<std::shared_ptr<Completion>> found;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.submission.signature.process_set == process_set) found.push_back(entry.completion);
+  }
+  return found;
+}
+
+const Submission* InFlight::find(const Completion& completion) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const auto& each) { return each.second.completion.get() == &completion; });
+  return found == entries_.end() ? nullptr : &found->second.submission;
+}
+
+bool InFlight::runs_other_than(int process_set) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& each) {
+    return each.second.running && each.second.submission.signature.process_set != process_set;
+  });
 }
 
 std::vector<WaitingOperation> InFlight::waiting() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -49,13 +50,22 @@ class InFlight {
   /// Removes all operations that are not running, and whose input is not lent.
   std::vector<Taken> take_waiting();
   std::vector<Taken> take_all();
+  /// As take_waiting(), of one process set.
+  std::vector<Taken> take_waiting_of(int process_set);
 
   std::vector<std::shared_ptr<Completion>> completions() const;
+  std::vector<std::shared_ptr<Completion>> completions_of(int process_set) const;
+  /// The operation that `completion` is the outcome of; null when it is not in flight.
+  const Submission* find(const Completion& completion) const;
+  /// True while an operation of another process set is running.
+  bool runs_other_than(int process_set) const;
 
   /// The operations that are not running, without the ranks that they wait for.
   std::vector<WaitingOperation> waiting() const;
 
  private:
+  std::vector<Taken> take_if(const std::function<bool(const Entry&)>& is_wanted);
+
   Entries entries_;
   std::size_t running_ = 0;
   std::uint64_t count_ = 0;

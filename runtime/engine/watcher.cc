@@ -31,7 +31,8 @@ void Watcher::run() {
   while (!may_end(Clock::now())) {
     std::vector<pollfd> descriptors;
     control.watch(descriptors);
-    state_.poll.wait(descriptors, {control.deadline(), farewell_due_, cause_due_, look});
+    const auto set_due = check_ends_of_sets(Clock::now());
+    state_.poll.wait(descriptors, {control.deadline(), farewell_due_, cause_due_, look, set_due});
     look = next_look();  // before the decisions: a device that ends after them is looked at again
     send_reports();
     control.on_events(descriptors, Clock::now());
@@ -95,6 +96,9 @@ void Watcher::send_reports() {
   {
     const MutexLock lock(state_.mutex);
     reports = std::exchange(state_.reports, {});
+    for (const LifeReport& report : reports) {
+      if (report.type == Type::kGiveUp && report.process_set != 0) await_end_of_set(report.process_set);
+    }
     if (state_.farewell && !std::exchange(is_goodbye_sent_, true))
       reports.push_back({.type = Type::kGoodbye, .status = state_.farewell->why});
     if (has_drained() && !std::exchange(is_drained_sent_, true)) reports.push_back({.type = Type::kDrained});
@@ -152,6 +156,8 @@ bool Watcher::apply(const LifeDecision& decision) {
     case LifeDecision::Type::kAsk:
       answer_waits();
       return true;
+    case LifeDecision::Type::kGiveUp:
+      return end_set(decision);
   }
   return true;
 }
@@ -167,6 +173,57 @@ void Watcher::report_lost_connection(const LifeDecision& decision) const {
 void Watcher::report_stall(const LifeDecision& decision) const {
   if ((decision.late >= 0 || decision.is_mutual) && state_.parts.on_stall_ends_job)
     state_.parts.on_stall_ends_job(decision.late, decision.status.message());
+}
+
+/// False while this rank is not connected.
+bool Watcher::end_set(const LifeDecision& decision) {
+  {
+    const MutexLock lock(state_.mutex);
+    if (state_.phase.phase() == Phase::kConnecting) return false;
+    state_.given_up[decision.process_set] = decision.status;
+  }
+  std::shared_ptr<Completion> barrier = announce_end_of_set_(decision.process_set);
+  if (!barrier) {
+    ends_of_sets_.erase(decision.process_set);
+    return true;
+  }
+  await_end_of_set(decision.process_set);
+  ends_of_sets_[decision.process_set].barrier = std::move(barrier);
+  return true;
+}
+
+void Watcher::await_end_of_set(int process_set) {
+  ends_of_sets_.try_emplace(process_set, EndOfSet{nullptr, Clock::now() + kGiveUpLimit});
+}
+
+/// Ends the engine when a set has not ended in time, unless that has to wait only for operations of other sets. Returns
+/// the time of the next look.
+std::optional<Watcher::Clock::time_point> Watcher::check_ends_of_sets(Clock::time_point now) {
+  constexpr std::chrono::milliseconds kLookAgain{100};
+  std::optional<Clock::time_point> next;
+  std::erase_if(ends_of_sets_, [](const auto& each) { return each.second.barrier && each.second.barrier->done(); });
+  for (auto& [set, end] : ends_of_sets_) {
+    if (is_over_) return std::nullopt;
+    if (now >= end.due) {
+      const MutexLock lock(state_.mutex);
+      end.due = now + kLookAgain;
+      if (!state_.work.operations.runs_other_than(set)) {
+        const Status& why = state_.given_up.at(set);
+        state_.report(
+            {.type = LifeReport::Type::kGiveUp,
+             .status = Status(why.code(), fmt::format("{}; the set has data under way or a rank that does not "
+                                                      "answer, so that all sets of these ranks end",
+                                                      why.message()))});
+        end.due = now + Member::kDecisionLimit + kLookAgain;
+      }
+    }
+    next = next ? std::min(*next, end.due) : end.due;
+  }
+  return next;
+}
+
+void Watcher::on_given_up(std::function<std::shared_ptr<Completion>(int process_set)> announce) {
+  announce_end_of_set_ = std::move(announce);
 }
 
 void Watcher::answer_waits() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -30,6 +31,9 @@ class Watcher {
   /// A host that acknowledges nothing for so long counts as out of reach: SilenceWatch.
   static constexpr std::chrono::seconds kMostForNetwork{5};
 
+  /// The time within which the ranks have to agree on the end of a process set.
+  static constexpr std::chrono::seconds kGiveUpLimit{2};
+
   Watcher(EngineState& state, Execution& execution);
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
@@ -39,6 +43,9 @@ class Watcher {
   void join();
   bool is_running() const { return thread_.joinable(); }
 
+  /// `announce` submits the barrier after which a process set that was given up ends, and returns its completion; null
+  /// when that is no use any more. Called on the watcher's thread; to be set before start().
+  void on_given_up(std::function<std::shared_ptr<Completion>(int process_set)> announce);
   /// See Engine::on_failure().
   void on_failure(std::function<bool(const Status&)> notify);
   /// See Engine::on_asked().
@@ -57,6 +64,9 @@ class Watcher {
   void report_lost_connection(const LifeDecision& decision) const;
   void report_stall(const LifeDecision& decision) const;
   void answer_waits();
+  bool end_set(const LifeDecision& decision);
+  void await_end_of_set(int process_set);
+  std::optional<Clock::time_point> check_ends_of_sets(Clock::time_point now);
   void on_failed(const Status& why);
   Status take_outside_end();
   void abort(const Status& why);
@@ -70,6 +80,13 @@ class Watcher {
   bool is_over_ = false;        ///< the end of the job was decided, so that no rank waits for this one
   std::optional<Clock::time_point> farewell_due_;
   std::optional<Clock::time_point> cause_due_;  ///< a failure waits until then for its cause
+  /// A process set that was given up, until it has ended.
+  struct EndOfSet {
+    std::shared_ptr<Completion> barrier;  ///< null until all ranks are notified
+    Clock::time_point due;                ///< the engine ends when the set has not
+  };
+  std::map<int, EndOfSet> ends_of_sets_;
+  std::function<std::shared_ptr<Completion>(int)> announce_end_of_set_;
   std::function<bool(const Status&)> notify_ GUARDED_BY(state_.mutex);
   std::function<std::vector<Wait>()> waits_of_sets_ GUARDED_BY(state_.mutex);
   Status failure_ GUARDED_BY(state_.mutex);  ///< that has ended the job

@@ -228,9 +228,10 @@ std::shared_ptr<Engine> make_engine(const RuntimeConfig& config, const MeshPlan&
       FailureReport report(address, self);
       return late >= 0 ? report.late(late, reason) : report.mutual(reason);
     };
-    parts.on_lost_connection = [address = *config.rendezvous, self](int lost, const std::string& reason) {
-      FailureReport(address, self).lost_connection(lost, reason);
-    };
+    if (!plan.ends_alone)
+      parts.on_lost_connection = [address = *config.rendezvous, self](int lost, const std::string& reason) {
+        FailureReport(address, self).lost_connection(lost, reason);
+      };
   }
   parts.timeline = std::make_unique<EngineTimeline>(std::move(timeline), plan.members.process_set());
   auto trace = std::make_unique<TimelineReceiver>(*parts.timeline);

@@ -35,6 +35,7 @@ struct MeshPlan {
   std::chrono::milliseconds timeout{0};
   std::optional<rendezvous::JobKey> job_key;     ///< none when the ranks' addresses travel in secret
   std::shared_ptr<BufferAllocator> job_buffers;  ///< for a process set: the heap of its job; null when that has none
+  bool ends_alone = false;                       ///< a process set whose failure does not end the job
 
   int size() const { return static_cast<int>(members.size()); }
   /// Zeros when there is none.

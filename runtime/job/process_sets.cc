@@ -48,6 +48,28 @@ std::vector<std::string> unpack(std::string_view bytes) {
   return texts;
 }
 
+constexpr int kNoEngine = -1;
+
+/// What a rank gives the other members of a set that is to be made: the id that is free there, the number of the engine
+/// that it could use, and the ranks.
+struct Offer {
+  int id;
+  int engine;
+  std::string ranks;
+};
+
+/// Errors  Error(kInvalidArgument) for a text that is no offer.
+Offer read_offer(std::string_view text) {
+  const auto take_number = [&](int least) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const auto number = parse_integer(text.substr(0, end), "process set", least, kMostMembersId);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return static_cast<int>(number);
+  };
+  const int id = take_number(ProcessSets::kFirstMembersId), engine = take_number(kNoEngine);
+  return {id, engine, std::string(text)};
+}
+
 }  // namespace
 
 ProcessSets::ProcessSets(JobFacts facts, const std::shared_ptr<Engine>& job)
@@ -74,20 +96,27 @@ int ProcessSets::add_members(const std::vector<int>& ranks, const Exchange& exch
     throw Error(Errc::kInvalidArgument,
                 fmt::format("process set {}: {} is not in it", ranks, rank_text(facts_.rank, facts_.members)));
   const Exchange among_members = counted(exchange, ranks.size(), fmt::format("process set {}", ranks));
-  int id = 0;
+  int id = 0, number = kNoEngine;
   {
     const MutexLock lock(mutex_);
     id = next_members_id_;
+    number = engine_of(ranks);
   }
   const std::string own = fmt::format("{}", ranks);
-  for (const std::string& text : among_members(fmt::format("{} {}", id, own))) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (text.substr(std::min(end + 1, text.size())) != own)
-      throw Error(Errc::kMismatch, fmt::format("the ranks ask for different process sets: {} and {}", own, text));
-    id = std::max(id,
-                  static_cast<int>(parse_integer(text.substr(0, end), "process set", kFirstMembersId, kMostMembersId)));
+  bool have_engine = number != kNoEngine;
+  for (const std::string& text : among_members(fmt::format("{} {} {}", id, number, own))) {
+    const Offer offer = read_offer(text);
+    if (offer.ranks != own)
+      throw Error(Errc::kMismatch,
+                  fmt::format("the ranks ask for different process sets: {} and {}", own, offer.ranks));
+    id = std::max(id, offer.id);
+    have_engine = have_engine && offer.engine == number;
   }
-  make(id, ranks, among_members);
+  if (have_engine) {
+    share(id, ranks, number);
+  } else {
+    make(id, ranks, among_members);
+  }
   return id;
 }
 
@@ -113,7 +142,7 @@ void ProcessSets::with_set(const std::vector<int>& ranks, const std::function<vo
   std::exception_ptr failure;
   try {
     const bool is_member = std::binary_search(ranks.begin(), ranks.end(), facts_.rank);
-    use(is_member ? find(id, "a transfer").get() : nullptr);
+    use(is_member ? find(id, [] { return std::string("a transfer"); }).get() : nullptr);
   } catch (const std::exception& error) {
     const auto* const known = dynamic_cast<const Error*>(&error);
     why = known != nullptr ? Status(*known) : Status(Errc::kSystem, error.what());
@@ -211,26 +240,64 @@ void ProcessSets::make(int id, std::vector<int> ranks, const Exchange& among_mem
   }
   check_outcomes(plan, failure, among_members);
   if (plan.rank >= 0) log::info("process set {} of {} ranks; its backend: {}", id, plan.size(), meeting.backend);
-  insert(id, {std::move(ranks), std::move(engine)});
+  insert(id, {std::move(ranks), std::move(engine), id});
 }
 
 /// Removes a set on this rank; `why` is the reason that its operations in flight end with, also on the other ranks.
 /// Errors  Error(kInvalidArgument) for an unknown one.
 void ProcessSets::drop(int id, const Status& why) {
   std::shared_ptr<Engine> engine;
+  bool is_shared = false;
   {
     const MutexLock lock(mutex_);
     const auto found = sets_.find(id);
     if (found == sets_.end()) throw unknown_set(id);
     engine = found->second.engine;
+    is_shared = engine && (found->second.number == 0 || std::any_of(sets_.begin(), sets_.end(), [&](const auto& each) {
+                             return each.first != id && each.second.engine == engine;
+                           }));
   }
-  if (engine) {
+  if (is_shared) {
+    engine->give_up(id, why);
+    engine->settle_set(id, std::chrono::steady_clock::now() + 2 * Watcher::kGiveUpLimit);
+  } else if (engine) {
     engine->begin_shutdown(why);
     engine->shutdown();
   }
   const MutexLock lock(mutex_);
   sets_.erase(id);
   if (id < kFirstMembersId) free_ids_.push_back(id);
+}
+
+/// The number of an engine that a further set of these ranks can use; kNoEngine for none.
+int ProcessSets::engine_of(const std::vector<int>& ranks) const {
+  const bool are_all = ranks.size() == facts_.members.size() && std::is_sorted(ranks.begin(), ranks.end());
+  if (are_all) return job_.is_open() ? 0 : kNoEngine;
+  for (const auto& [id, set] : sets_) {
+    if (id >= kFirstMembersId && set.ranks == ranks && set.engine->is_open()) return set.number;
+  }
+  return kNoEngine;
+}
+
+/// Adds a set that uses an engine which all its members have.
+void ProcessSets::share(int id, const std::vector<int>& ranks, int number) {
+  Set set{ranks, shared_job_.lock(), number};
+  const MutexLock lock(mutex_);
+  closed_.throw_if_failed();
+  for (const auto& [other, each] : sets_) {
+    if (number != 0 && each.engine && each.number == number) set.engine = each.engine;
+  }
+  next_members_id_ = id + 1;
+  sets_.emplace(id, std::move(set));
+}
+
+void ProcessSets::give_up(int id, const std::string& reason) {
+  const std::string self = rank_text(facts_.rank, facts_.members);
+  if (id == 0) return job_.give_up(0, Status(Errc::kAborted, fmt::format("{} gave the job up: {}", self, reason)));
+  const std::shared_ptr<Engine> engine = find(id, [] { return std::string("giving up"); });
+  const Status why(Errc::kAborted, fmt::format("{} gave process set {} up: {}", self, id, reason));
+  if (id < kFirstMembersId) return job_.give_up(0, why);
+  engine->give_up(id, why);
 }
 
 MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {
@@ -245,6 +312,7 @@ MeshPlan ProcessSets::plan_for(int id, const std::vector<int>& ranks) const {
   plan.timeout = facts_.start_timeout;
   plan.job_key = facts_.job_key;
   plan.job_buffers = facts_.job_buffers;
+  plan.ends_alone = id >= kFirstMembersId;
   return plan;
 }
 
@@ -290,30 +358,36 @@ void ProcessSets::insert(int id, Set set) {
     sets_.emplace(id, std::move(set));
   }
   if (!engine) return;
-  engine->on_failure([weak = shared_job_](const Status& why) {
-    const std::shared_ptr<Engine> job = weak.lock();
-    return job && job->fail(why);
-  });
+  if (id < kFirstMembersId)
+    engine->on_failure([weak = shared_job_](const Status& why) {
+      const std::shared_ptr<Engine> job = weak.lock();
+      return job && job->fail(why);
+    });
   engine->on_stall([weak = shared_job_](const Status& why, int late) {
     if (const std::shared_ptr<Engine> job = weak.lock()) job->stalled(why, late);
   });
 }
 
-std::shared_ptr<Engine> ProcessSets::find(int id, const std::string& what) const {
+std::shared_ptr<Engine> ProcessSets::find(int id, const std::function<std::string()>& what) const {
   const MutexLock lock(mutex_);
   const auto found = sets_.find(id);
   if (found == sets_.end())
-    throw Error(Errc::kInvalidArgument, fmt::format("{}: process set {} does not exist", what, id));
+    throw Error(Errc::kInvalidArgument, fmt::format("{}: process set {} does not exist", what(), id));
   if (found->second.engine) return found->second.engine;
-  throw Error(Errc::kInvalidArgument, fmt::format("{}: {} is not in process set {}, whose ranks are {}", what,
+  throw Error(Errc::kInvalidArgument, fmt::format("{}: {} is not in process set {}, whose ranks are {}", what(),
                                                   rank_text(facts_.rank, facts_.members), id, found->second.ranks));
 }
 
 std::vector<std::shared_ptr<Engine>> ProcessSets::engines() const {
-  std::vector<std::shared_ptr<Engine>> found;
   const MutexLock lock(mutex_);
+  return own_engines();
+}
+
+std::vector<std::shared_ptr<Engine>> ProcessSets::own_engines() const {
+  std::vector<std::shared_ptr<Engine>> found;
   for (const auto& [id, set] : sets_) {
-    if (set.engine) found.push_back(set.engine);
+    const bool is_own = set.engine && set.number != 0;
+    if (is_own && std::find(found.begin(), found.end(), set.engine) == found.end()) found.push_back(set.engine);
   }
   return found;
 }
@@ -357,17 +431,13 @@ void ProcessSets::close(const Status& why) {
 void ProcessSets::end(const Status& why) {
   const MutexLock lock(mutex_);
   close(why);
-  for (const auto& [id, set] : sets_) {
-    if (set.engine) set.engine->end(why);
-  }
+  for (const auto& engine : own_engines()) engine->end(why);
 }
 
 void ProcessSets::begin_shutdown(const Status& why) {
   const MutexLock lock(mutex_);
   close(why);
-  for (const auto& [id, set] : sets_) {
-    if (set.engine) set.engine->begin_shutdown(why);
-  }
+  for (const auto& engine : own_engines()) engine->begin_shutdown(why);
 }
 
 void ProcessSets::shutdown() {

@@ -29,14 +29,16 @@ struct JobFacts {
   std::shared_ptr<BufferAllocator> job_buffers;  ///< shared with the sets' backends; null when there is none
 };
 
-/// The process sets of a job, as one rank knows them. Set 0 is the whole job. Each other set is an engine of its own
+/// The process sets of a job, as one rank knows them. Set 0 is the whole job. A set of add() is an engine of its own
 /// among its members, so that sets need no common order, wait for no other rank, and may overlap. All ranks of the job
-/// know all sets.
+/// know these sets. Sets of add_members() with equal members in the same order share an engine, and so its threads: the
+/// job's own one if these are all ranks in the job's order.
 ///
 /// Changes  All ranks of the job call add() and remove() in the same order. They agree over the job's own engine, so
 ///          the calls block until all ranks have made them. Freed ids are used again, the one freed first first.
-/// Life     A set ends with the job, when the job fails, and when one of its members calls shutdown(). A set that fails
-///          ends the job. A rank that is not a member may leave, and the set goes on without it.
+/// Life     A set ends with the job, when the job fails, and when one of its members calls shutdown(). A rank that is
+///          not a member may leave, and the set goes on without it. A set of add() that fails ends the job. One of
+///          add_members() ends alone, with those that share its engine.
 /// Threads  any.
 class ProcessSets {
  public:
@@ -57,7 +59,8 @@ class ProcessSets {
   /// Errors  as add(), on all members; kInvalidArgument also when this rank is not in `ranks`; those of `exchange`.
   int add_members(const std::vector<int>& ranks, const Exchange& exchange);
   static constexpr int kFirstMembersId = 1 << 20;
-  /// Removes a set; of add_members(), on this rank alone. Its operations in flight end with kAborted.
+  /// Removes a set; of add_members(), on this rank, while on the other members its operations end. Its operations in
+  /// flight end with kAborted.
   /// Errors  as add(); kInvalidArgument for an unknown set, and for set 0.
   void remove(int id);
   /// Calls `use` with the engine of a set that exists only meanwhile; with null on a rank that is no member. All ranks
@@ -66,16 +69,21 @@ class ProcessSets {
   /// Errors  those of `use`; kConnect naming the rank that could not connect; the error that ended the job.
   void with_set(const std::vector<int>& ranks, const std::function<void(Engine* set)>& use);
 
-  /// The engine that runs operations of the set on this rank; not for set 0. `what` is the operation, for the error's
-  /// text.
+  /// Ends a set of add_members() on all its members: see Engine::give_up(). A set of add(), or set 0, ends the job.
+  /// `reason` becomes part of the error of all operations.
   /// Errors  Error(kInvalidArgument) for an unknown set, and when this rank is not a member.
-  std::shared_ptr<Engine> find(int id, const std::string& what) const;
+  void give_up(int id, const std::string& reason);
+
+  /// The engine that runs operations of the set on this rank; not for set 0. `what` gives the operation, for the
+  /// error's text.
+  /// Errors  Error(kInvalidArgument) for an unknown set, and when this rank is not a member.
+  std::shared_ptr<Engine> find(int id, const std::function<std::string()>& what) const;
 
   /// True if the user may add and remove sets after init().
   bool is_dynamic() const { return facts_.config.dynamic_process_sets; }
   int own_rank() const { return facts_.rank; }
 
-  /// The engines of the sets to which this rank belongs, except set 0.
+  /// The engines of the sets to which this rank belongs, each once, without the job's own.
   std::vector<std::shared_ptr<Engine>> engines() const;
   /// All ids that add() has given, in ascending order.
   std::vector<int> ids() const;
@@ -97,6 +105,7 @@ class ProcessSets {
   struct Set {
     std::vector<int> ranks;
     std::shared_ptr<Engine> engine;  ///< shared with the calls that use it; null if this rank is not a member
+    int number = 0;                  ///< the number of the engine: the id of the first set that it has; 0: the job's
   };
 
   std::vector<std::string> exchange(const std::string& own);
@@ -106,6 +115,9 @@ class ProcessSets {
   int make(std::vector<int> ranks);
   void make(int id, std::vector<int> ranks, const Exchange& among_members);
   void drop(int id, const Status& why);
+  std::vector<std::shared_ptr<Engine>> own_engines() const REQUIRES(mutex_);
+  int engine_of(const std::vector<int>& ranks) const REQUIRES(mutex_);
+  void share(int id, const std::vector<int>& ranks, int number);
   MeshPlan plan_for(int id, const std::vector<int>& ranks) const;
   std::shared_ptr<Engine> connect(const MeshPlan& plan, Prepared prepared, const Meeting& meeting);
   static void check_outcomes(const MeshPlan& plan, const std::string& own, const Exchange& among_members);

@@ -107,7 +107,8 @@ Member::Member(ControlChannel channel, std::string coordinator)
 void Member::send(const LifeReport& report) {
   using Type = LifeReport::Type;
   if (!channel_.is_open()) return;
-  const bool fails = report.type == Type::kFailed || report.type == Type::kSetFailed || report.type == Type::kStalled;
+  const bool fails = report.type == Type::kFailed || report.type == Type::kSetFailed || report.type == Type::kStalled ||
+                     (report.type == Type::kGiveUp && report.process_set == 0);
   if (failure_.ok() && fails) {
     failure_ = report.status;
     late_ = report.late;

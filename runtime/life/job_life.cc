@@ -31,6 +31,8 @@ void JobLife::receive(int rank, const LifeReport& report) {
       return stalled(rank, report);
     case LifeReport::Type::kWaits:
       return answered(rank, report);
+    case LifeReport::Type::kGiveUp:
+      return given_up(report);
     case LifeReport::Type::kClock:
     case LifeReport::Type::kTrace:
       return;
@@ -70,6 +72,13 @@ void JobLife::decide_on_stall() {
   enter(Phase::kEnded, LifeDecision::Type::kAbort, std::move(verdict.status));
   decisions_.back().late = verdict.late;
   decisions_.back().is_mutual = verdict.is_mutual;
+}
+
+void JobLife::given_up(const LifeReport& report) {
+  if (report.process_set == 0) return enter(Phase::kEnded, LifeDecision::Type::kAbort, report.status);
+  if (!given_up_.insert(report.process_set).second) return;
+  decisions_.push_back(
+      {.type = LifeDecision::Type::kGiveUp, .status = report.status, .process_set = report.process_set});
 }
 
 void JobLife::give_up() {

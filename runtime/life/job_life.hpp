@@ -22,6 +22,8 @@ namespace runjob::runtime {
 ///          takes the place of one that was reported first.
 /// Stalls   an operation that has waited too long does not show which rank is to blame: kAsk has every rank report in
 ///          what it waits. The decision is made when all have answered, or by give_up().
+/// Sets     kGiveUp ends one process set of these ranks, and nothing else: the first reason counts. Of set 0 it is an
+///          abort at once, which no loss explains better.
 /// Threads  one.
 class JobLife {
  public:
@@ -49,6 +51,7 @@ class JobLife {
   void stalled(int rank, const LifeReport& report);
   void answered(int rank, const LifeReport& report);
   void decide_on_stall();
+  void given_up(const LifeReport& report);
   void enter(Phase phase, LifeDecision::Type type, Status status);
 
   const Members members_;
@@ -59,6 +62,7 @@ class JobLife {
   std::optional<Stall> stall_;            ///< set when it is the suspicion
   std::vector<std::vector<Wait>> waits_;  ///< by rank: the answers
   std::set<int> answered_;
+  std::set<int> given_up_;  ///< process sets
   std::vector<LifeDecision> decisions_;
 };
 

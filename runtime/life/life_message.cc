@@ -40,6 +40,7 @@ std::string encode(const LifeReport& report) {
   writer.number(report.late);
   writer.number(static_cast<std::uint32_t>(report.waits.size()));
   for (const Wait& wait : report.waits) write_wait(writer, wait);
+  writer.number(report.process_set);
   return writer.take();
 }
 
@@ -51,19 +52,21 @@ std::string encode(const LifeDecision& decision) {
   writer.number(decision.clock);
   writer.number(decision.late);
   writer.number(static_cast<std::uint8_t>(decision.is_mutual ? 1 : 0));
+  writer.number(decision.process_set);
   return writer.take();
 }
 
 LifeReport decode_life_report(std::string_view bytes) {
   WireReader reader(bytes);
   LifeReport report;
-  report.type = reader.choice(LifeReport::Type::kWaits);
+  report.type = reader.choice(LifeReport::Type::kGiveUp);
   report.status = reader.status();
   report.asked = reader.number<std::int64_t>();
   report.trace = reader.text();
   report.late = reader.number<std::int32_t>();
   report.waits.resize(reader.count(kLeastWaitBytes));
   for (Wait& wait : report.waits) wait = read_wait(reader);
+  report.process_set = reader.number<std::int32_t>();
   reader.end();
   return report;
 }
@@ -71,12 +74,13 @@ LifeReport decode_life_report(std::string_view bytes) {
 LifeDecision decode_life_decision(std::string_view bytes) {
   WireReader reader(bytes);
   LifeDecision decision;
-  decision.type = reader.choice(LifeDecision::Type::kAsk);
+  decision.type = reader.choice(LifeDecision::Type::kGiveUp);
   decision.status = reader.status();
   decision.asked = reader.number<std::int64_t>();
   decision.clock = reader.number<std::int64_t>();
   decision.late = reader.number<std::int32_t>();
   decision.is_mutual = read_flag(reader);
+  decision.process_set = reader.number<std::int32_t>();
   reader.end();
   return decision;
 }

@@ -34,6 +34,7 @@ struct LifeReport {
     kTrace,      ///< `trace`: records of this rank's track in the trace
     kStalled,    ///< an operation has waited too long for rank `late`: `status`; a decision is needed
     kWaits,      ///< the answer to kAsk: `waits`
+    kGiveUp,     ///< this rank gives up `process_set` because of `status`; 0: all that these ranks do
   };
   Type type = Type::kGoodbye;
   Status status = {};
@@ -41,6 +42,7 @@ struct LifeReport {
   std::string trace = {};
   int late = -1;  ///< a rank in the job
   std::vector<Wait> waits = {};
+  int process_set = 0;
 };
 
 /// A message from the coordinator: to all ranks, in one order that is the same everywhere, unless the type says
@@ -52,6 +54,7 @@ struct LifeDecision {
     kReleased,  ///< sent after kLeaving: no rank and no device runs anything, or the coordinator waits no longer
     kClock,     ///< to one rank, as its answer: `asked`, and the time in the trace, `clock`
     kAsk,       ///< an operation has waited too long: each rank reports what it waits in
+    kGiveUp,    ///< a rank has given `process_set` up: it ends with `status`, and the others go on. Once for each set
   };
   Type type = Type::kLeaving;
   Status status = {};
@@ -61,6 +64,7 @@ struct LifeDecision {
   /// Of a stall that ends the job: the rank in the job that is late, or that ranks wait for each other.
   int late = -1;
   bool is_mutual = false;
+  int process_set = 0;
 };
 
 std::string encode(const LifeReport& report);

@@ -114,8 +114,10 @@ std::vector<Decision> Negotiation::take() {
 
 void Negotiation::submit(int rank, const Request& request) {
   if (request.signature.kind == Kind::kJoin) return join(rank);
+  if (has_ended(request.signature.process_set)) return;
   Tally& tally = tallies_[request.name];
   if (tally.ready_count == 0) tally.serial = ++tally_count_;
+  tally.process_set = request.signature.process_set;
   tally.signatures.resize(members_.size());
   tally.ready.resize(members_.size());
   const auto index = static_cast<std::size_t>(rank);
@@ -129,15 +131,33 @@ void Negotiation::submit(int rank, const Request& request) {
 }
 
 bool Negotiation::is_complete(const Tally& tally) const {
-  const auto is_missing = [&](int rank) { return !tally.ready[static_cast<std::size_t>(rank)]; };
-  const auto excused = std::count_if(joined_.begin(), joined_.end(), is_missing);
+  const auto excused = std::count_if(joined_.begin(), joined_.end(), [&](int rank) { return is_excused(rank, tally); });
   return tally.ready_count + static_cast<std::size_t>(excused) == members_.size();
+}
+
+/// True for a rank that has joined and not submitted the operation.
+bool Negotiation::is_excused(int rank, const Tally& tally) const {
+  return !tally.ready[static_cast<std::size_t>(rank)] && joined_.contains(rank) &&
+         tally.process_set == members_.process_set();
+}
+
+void Negotiation::forget_requests(const Tally& tally) {
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) outstanding_[rank] -= tally.ready[rank] ? 1 : 0;
+}
+
+void Negotiation::end_set(int process_set) {
+  ended_sets_.insert(process_set);
+  std::erase_if(tallies_, [&](const auto& each) {
+    if (each.second.process_set != process_set) return false;
+    forget_requests(each.second);
+    return true;
+  });
 }
 
 void Negotiation::complete(const std::string& name) {
   const Tally& tally = tallies_.at(name);
   decisions_.push_back(decide(name, tally));
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) outstanding_[rank] -= tally.ready[rank] ? 1 : 0;
+  forget_requests(tally);
   const bool all_ready = tally.ready_count == members_.size();
   if (on_agreement_ && all_ready && decisions_.back().type == Decision::Type::kExecute) {
     on_agreement_(name, tally.signatures);
@@ -172,7 +192,7 @@ std::vector<int> Negotiation::missing(const std::string& name) const {
 std::vector<int> Negotiation::missing(const Tally& tally) const {
   std::vector<int> result;
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
-    if (!tally.ready[static_cast<std::size_t>(rank)] && joined_.count(rank) == 0) result.push_back(rank);
+    if (!tally.ready[static_cast<std::size_t>(rank)] && !is_excused(rank, tally)) result.push_back(rank);
   }
   return result;
 }

@@ -16,6 +16,7 @@ namespace runjob::runtime {
 ///
 /// Rules    An operation is decided exactly once, when the last rank has submitted it: kExecute when all agree and all
 ///          can run it, otherwise kReject, so that a mismatch leaves nothing behind.
+/// Sets     operations of several process sets of these ranks may be negotiated. join concerns only that of `members`.
 /// Threads  one.
 class Negotiation {
  public:
@@ -30,6 +31,10 @@ class Negotiation {
   /// The decisions since the last call, in order.
   std::vector<Decision> take();
 
+  /// Forgets the requests of a process set that ends, and ignores those that come later.
+  void end_set(int process_set);
+  bool has_ended(int process_set) const { return ended_sets_.contains(process_set); }
+
   /// The ranks that have not submitted `name`; empty when none has.
   std::vector<int> missing(const std::string& name) const;
   /// True while `rank` waits for any operation.
@@ -43,10 +48,13 @@ class Negotiation {
     std::vector<bool> ready;
     std::size_t ready_count = 0;
     std::uint64_t serial = 0;
+    int process_set = 0;
   };
 
   void join(int rank);
   bool is_complete(const Tally& tally) const;
+  bool is_excused(int rank, const Tally& tally) const;
+  void forget_requests(const Tally& tally);
   std::vector<int> missing(const Tally& tally) const;
   void complete(const std::string& name);
   Status obstacle(const std::string& name, const Tally& tally) const;
@@ -59,6 +67,7 @@ class Negotiation {
   const OnAgreement on_agreement_;
   std::unordered_map<std::string, Tally> tallies_;
   std::set<int> joined_;
+  std::set<int> ended_sets_;
   std::vector<int> outstanding_;  ///< by rank
   std::uint64_t tally_count_ = 0;
   std::vector<Decision> decisions_;

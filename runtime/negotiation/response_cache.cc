@@ -144,4 +144,11 @@ std::vector<ResponseCache::Id> ResponseCache::announced() const {
   return ids;
 }
 
+std::vector<ResponseCache::Id> ResponseCache::ids_of(int process_set) const {
+  std::vector<Id> ids;
+  std::copy_if(ages_.begin(), ages_.end(), std::back_inserter(ids),
+               [&](Id id) { return signature_of(id, 0).process_set == process_set; });
+  return ids;
+}
+
 }  // namespace runjob::runtime

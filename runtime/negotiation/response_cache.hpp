@@ -82,6 +82,8 @@ class ResponseCache {
   std::vector<int> missing(Id id) const;
   /// The ids that some ranks have announced, the youngest first.
   std::vector<Id> announced() const;
+  /// The ids of the operations of a process set.
+  std::vector<Id> ids_of(int process_set) const;
   /// The number of ids that a rank has announced and others have not.
   int outstanding(int rank) const { return outstanding_[static_cast<std::size_t>(rank)]; }
 

@@ -132,6 +132,7 @@ void RoundNegotiation::receive(int rank, std::string_view bytes) {
 }
 
 void RoundNegotiation::receive_request(int rank, Request request) {
+  if (negotiation_.has_ended(request.signature.process_set)) return;
   if (const auto id = cache_.find(request.name); id && !is_stale(*id)) make_stale(*id);
   if (runtime::is_unnamed(request.name)) {
     UnnamedOrder::Place& place = unnamed_.next_place(request.signature.process_set, rank, request.name);
@@ -275,9 +276,29 @@ void RoundNegotiation::end_round() {
   submit(std::move(again));
 }
 
-/// To be called before a round forgets any id.
-void RoundNegotiation::note(int rank, const std::string& name) {
+/// To be called before an id is forgotten.
+void RoundNegotiation::write_last() {
   if (last_agreed_) last_.assign(size_, agreed_name(*std::exchange(last_agreed_, {})));
+}
+
+void RoundNegotiation::end_set(int process_set) {
+  write_last();
+  for (UnnamedOrder::Place* const place : unnamed_.with_id(std::nullopt)) {
+    if (place->process_set == process_set) cache_.count_open(*place->id, -1);
+  }
+  unnamed_.end_set(process_set);
+  const std::vector<Id> ids = cache_.ids_of(process_set);
+  for (const Id id : ids) {
+    cache_.withdraw(id);
+    plans_.forgotten(id);
+    cache_.forget(id);
+  }
+  negotiation_.end_set(process_set);
+  if (!ids.empty()) end_round();  // a plan with these operations ends before the next round
+}
+
+void RoundNegotiation::note(int rank, const std::string& name) {
+  write_last();
   last_[static_cast<std::size_t>(rank)] = name;
 }
 

@@ -102,6 +102,10 @@ class RoundNegotiation {
   /// of it were announced before: then the announcements must be received.
   std::optional<std::vector<Decision>> agree_on_bucket(Bucket bucket);
 
+  /// Between two rounds, the same two on all ranks: a process set of these ranks ends. Its announcements count no more,
+  /// and those that come later are ignored.
+  void end_set(int process_set);
+
   /// The ranks that have not announced `name`; empty when none has.
   std::vector<int> missing(const std::string& name) const;
   /// By rank: the operation that it announced last, empty for none.
@@ -123,6 +127,7 @@ class RoundNegotiation {
   void negotiate(UnnamedOrder::Place& place);
   void note_place(Decision& decision);
   void note(int rank, const std::string& name);
+  void write_last();
   void note_agreed(Id id) {
     cache_.touch(id);
     last_agreed_ = id;

@@ -95,4 +95,11 @@ const UnnamedOrder::Place* UnnamedOrder::find(const std::string& name) const {
   return nullptr;
 }
 
+void UnnamedOrder::end_set(int process_set) {
+  const auto found = sets_.find(process_set);
+  if (found == sets_.end()) return;
+  for (Place& place : found->second.open) drop_id(place);
+  sets_.erase(found);
+}
+
 }  // namespace runjob::runtime

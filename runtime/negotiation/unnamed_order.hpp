@@ -61,6 +61,8 @@ class UnnamedOrder {
   std::string next(int process_set, std::size_t skip) const;
   /// The place of an operation in flight on this rank; null when no rank has announced it.
   const Place* find(const std::string& name) const;
+  /// Forgets a process set.
+  void end_set(int process_set);
   /// The number of open places that a rank has announced with an id.
   std::size_t outstanding(int rank) const { return outstanding_[static_cast<std::size_t>(rank)]; }
 

@@ -17,8 +17,7 @@ class EngineTimeline {
  public:
   /// `process_set` is 0 for the whole job.
   EngineTimeline(std::shared_ptr<Timeline> timeline, int process_set)
-      : timeline_(std::move(timeline)),
-        suffix_(process_set == 0 ? "" : " (process set " + std::to_string(process_set) + ")") {}
+      : timeline_(std::move(timeline)), suffix_(suffix_of(process_set)) {}
 
   Timeline& shared() const { return *timeline_; }
   bool is_on() const { return timeline_->is_on(); }
@@ -54,9 +53,10 @@ class EngineTimeline {
   void mark_cycle() { timeline_->mark_cycle(); }
 
  private:
+  static std::string suffix_of(int process_set) { return process_set == 0 ? "" : name_in_set("", process_set); }
   /// The name of the row; of an operation without a name, "number 5".
   std::string row(const std::string& tensor) const {
-    return (is_unnamed(tensor) ? name_text(tensor) : tensor) + suffix_;
+    return is_unnamed(tensor) ? name_text(tensor) + suffix_of(process_set_of(tensor)) : tensor + suffix_;
   }
 
   const std::shared_ptr<Timeline> timeline_;

@@ -45,7 +45,7 @@ typedef enum runjob_code {
   RUNJOB_MISMATCH = 3,
   RUNJOB_PEER_LOST = 4, /* another rank is lost; the text names it */
   RUNJOB_TIMEOUT = 5,
-  RUNJOB_ABORTED = 6,     /* ended by a shutdown, on this rank or another */
+  RUNJOB_ABORTED = 6,     /* ended by a shutdown, or given up, on this rank or another */
   RUNJOB_UNAVAILABLE = 7, /* no backend can run it; the text gives the reason */
   RUNJOB_CONNECT = 8,     /* the rendezvous or a rank could not be reached */
   RUNJOB_IN_PROGRESS = 9, /* returned by runjob_wait() with a timeout: the operation is not done yet */
@@ -516,10 +516,34 @@ RUNJOB_API runjob_code runjob_init_with_exchange(int32_t rank, int32_t size, run
  * ranks of the job in the order that the set is to have; they may be all ranks, or those of another set. `exchange` is
  * one among the members, by their index in `ranks`. The id is equal on all members. The set ends by
  * runjob_process_set_remove(), which each member calls for itself, after its last operation there.
+ * Life     A set that fails, because its ranks lose a connection or a time limit passes, ends on all its members with
+ *          the cause, and the job goes on. A rank that is lost ends the job.
+ * Threads  Sets of equal ranks in the same order share an engine and its two threads. Those of all ranks, in the job's
+ *          order, share the job's. The last one that is removed ends the engine.
  * Errors  as runjob_process_set_add(), which needs no leave here; RUNJOB_CONNECT with the text of the exchange.
  */
 RUNJOB_API runjob_code runjob_process_set_add_members(const int32_t* ranks, int32_t count, runjob_exchange exchange,
                                                       void* context, int32_t* id);
+
+/*
+ * Ends a set of runjob_process_set_add_members() on all its members, soon, because of `reason`, one line: operations
+ * that not all members have submitted, and all later ones, end with RUNJOB_ABORTED and a text with the reason, the rank
+ * that gave up, and the ranks that had not submitted the operation. The job and its other sets go on. If the members
+ * cannot agree on that within 2 s, because data of the set is under way or a rank does not answer, all sets that share
+ * the engine end; if the engine is the job's, so does the job. Set 0, or a set of runjob_process_set_add(): the job
+ * ends. Returns at once. May be called again, by several members, and beside any other call: the first reason counts.
+ * The set still has to be removed.
+ * Threads  any.
+ * Errors  RUNJOB_INVALID_ARGUMENT for an unknown set, and when this rank is not a member.
+ */
+RUNJOB_API runjob_code runjob_process_set_give_up(int32_t id, const char* reason);
+/*
+ * Gives up the operation of `handle`, and with it its process set, as runjob_process_set_give_up(): the set's later
+ * operations would meet those of a rank that still submits this one. The handle is then done as any other. Does nothing
+ * when it is done already.
+ * Errors  RUNJOB_INVALID_ARGUMENT for an unknown handle.
+ */
+RUNJOB_API runjob_code runjob_give_up(runjob_handle handle, const char* reason);
 
 /* -1 when there is no such set or no job. */
 RUNJOB_API int runjob_process_set_size(int32_t id);

@@ -77,6 +77,29 @@ TEST_CASE("a process set's failure keeps its own words", "[runtime][unit]") {
   CHECK(life.take().at(0).status.message() == "rank 2 on beta is slow");
 }
 
+TEST_CASE("a process set that is given up ends once, for its first reason, and the others go on", "[runtime][unit]") {
+  JobLife life(kMembers);
+  const auto give_up = [&](int rank, int set, const std::string& why) {
+    life.receive(rank, {.type = Reported::kGiveUp, .status = Status(Errc::kAborted, why), .process_set = set});
+  };
+  give_up(1, 7, "the first reason");
+  give_up(2, 7, "another one");
+  give_up(2, 8, "of another set");
+  CHECK_FALSE(life.is_suspicious());
+  const auto decisions = life.take();
+  REQUIRE(decisions.size() == 2);
+  CHECK(decisions[0].type == Decided::kGiveUp);
+  CHECK(decisions[0].process_set == 7);
+  CHECK(decisions[0].status.message() == "the first reason");
+  CHECK(decisions[1].process_set == 8);
+  give_up(0, 0, "all of it");
+  give_up(0, 9, "too late");
+  const auto last = life.take();
+  REQUIRE(last.size() == 1);
+  CHECK(last[0].type == Decided::kAbort);
+  CHECK(last[0].status.message() == "all of it");
+}
+
 TEST_CASE("after a stall all ranks are asked in what they wait, before one is blamed", "[runtime][unit]") {
   JobLife life(kMembers);
   const LifeReport stall{.type = Reported::kStalled, .status = Status(Errc::kTimeout, "x waits"), .late = 1};

@@ -15,7 +15,8 @@ const LifeReport kReport{.type = LifeReport::Type::kTrace,
                          .asked = -7,
                          .trace = std::string("a\0b", 3),
                          .late = 3,
-                         .waits = {{"allreduce 'x'", 2, {0, 3}, false}, {"join", 0, {}, true}}};
+                         .waits = {{"allreduce 'x'", 2, {0, 3}, false}, {"join", 0, {}, true}},
+                         .process_set = 4};
 
 }  // namespace
 
@@ -28,6 +29,7 @@ TEST_CASE("a report comes back as it was", "[runtime][unit]") {
   CHECK(back.trace == kReport.trace);
   CHECK(back.late == 3);
   CHECK(back.waits == kReport.waits);
+  CHECK(back.process_set == 4);
 }
 
 TEST_CASE("a decision on the life of the job comes back as it was", "[runtime][unit]") {
@@ -36,7 +38,8 @@ TEST_CASE("a decision on the life of the job comes back as it was", "[runtime][u
                               .asked = 3,
                               .clock = -1,
                               .late = 5,
-                              .is_mutual = true};
+                              .is_mutual = true,
+                              .process_set = 6};
   const LifeDecision back = decode_life_decision(encode(decision));
   CHECK(back.type == decision.type);
   CHECK(back.status.code() == Errc::kPeerLost);
@@ -45,6 +48,7 @@ TEST_CASE("a decision on the life of the job comes back as it was", "[runtime][u
   CHECK(back.clock == -1);
   CHECK(back.late == 5);
   CHECK(back.is_mutual);
+  CHECK(back.process_set == 6);
 }
 
 TEST_CASE("truncated, longer and impossible messages about the life of the job are refused", "[runtime][unit]") {

@@ -298,3 +298,18 @@ TEST_CASE("of a gathered group each tensor has every rank's rows", "[runtime][un
   b.group[1].shape = {INT64_MAX};
   CHECK_THAT(decide_pair(a, b).status.message(), ContainsSubstring("allgather 'x_2of2'"));
 }
+
+TEST_CASE("a rank that has joined is missing in the operations of another process set", "[runtime][unit]") {
+  Negotiation negotiation(hosts(2));
+  Signature of_set = kSum;
+  of_set.process_set = 5;
+  negotiation.submit(0, request("of the job"));
+  negotiation.submit(0, request("of the set", of_set));
+  negotiation.submit(1, request("<join>", {.kind = Kind::kJoin}));
+  const auto decisions = negotiation.take();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].name == "of the job");
+  CHECK(negotiation.missing("of the set") == std::vector<int>{1});
+  negotiation.submit(1, request("of the set", of_set));
+  CHECK(negotiation.take().at(0).type == Type::kExecute);
+}

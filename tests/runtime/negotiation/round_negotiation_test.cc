@@ -248,3 +248,36 @@ TEST_CASE("random schedules come to one decision for each operation", "[runtime]
     for (int rank = 0; rank < size; ++rank) REQUIRE_FALSE(ranks[0].is_busy(rank));
   }
 }
+
+TEST_CASE("a process set that ends takes its announcements along, and later ones are ignored", "[runtime][unit]") {
+  Ranks ranks(2, /*capacity=*/1024, /*most=*/4096, nullptr, GENERATE(std::size_t{0}, std::size_t{1} << 20));
+  Signature of_set = kSum;
+  of_set.process_set = 5;
+  const int before = GENERATE(0, 1, 8);  // so often all operations have run; then there may be a plan
+  for (int step = 0; step < before; ++step) {
+    for (const std::size_t rank : {0u, 1u}) {
+      ranks.submit(rank, "x");
+      ranks.submit(rank, "x (process set 5)", of_set);
+      ranks.submit(rank, "y (process set 5)", of_set);
+    }
+    REQUIRE(ranks.rounds_until_silent().size() == 3);
+  }
+  ranks.submit(0, "x");
+  ranks.submit(0, "x (process set 5)", of_set);
+  CHECK(ranks.rounds_until_silent().empty());
+  CHECK(ranks[1].is_busy(0));
+  ranks.submit(1, "y (process set 5)", of_set);  // not announced yet
+  for (const std::size_t rank : {0u, 1u}) ranks[rank].end_set(5);
+  CHECK(ranks[0].missing("x (process set 5)").empty());
+  CHECK(ranks[0].missing("x") == std::vector<int>{1});
+  CHECK_FALSE(ranks[0].cache().find("x (process set 5)"));
+  CHECK(ranks.rounds_until_silent().empty());
+  ranks.submit(1, "x (process set 5)", of_set);
+  ranks.submit(0, "y (process set 5)", of_set);
+  CHECK(ranks.rounds_until_silent().empty());
+  ranks.submit(1, "x");
+  const auto decisions = ranks.rounds_until_silent();
+  REQUIRE(decisions.size() == 1);
+  CHECK(decisions[0].name == "x");
+  for (const int rank : {0, 1}) CHECK_FALSE(ranks[0].is_busy(rank));
+}

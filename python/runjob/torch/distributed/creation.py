@@ -52,7 +52,7 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
             _join(exchange, rank, size, limit)
             _joined = True
         _check_rank(members, rank)
-        number = 0 if members == list(range(job.size())) and not _groups else _add(members, exchange, label, limit)
+        number = _add(members, exchange, label, limit)
         group = _open(kind, number, members, rank, timeout, label, options.store)
         if is_default and isinstance(group, RunjobProcessGroup):
             group.allow_reconfigure(rejoin)
@@ -93,8 +93,9 @@ def _check_rank(members: list[int], rank: int) -> None:
         )
 
 
-def rejoin(group: RunjobProcessGroup, rank: int, size: int, exchange: Exchange, limit: float) -> None:
-    """Leaves the job, if this process is in one, and joins that of the `size` processes of the exchange.
+def rejoin(group: RunjobProcessGroup, rank: int, size: int, exchange: Exchange, limit: float, label: str) -> int:
+    """Leaves the job, if this process is in one, and joins that of the `size` processes of the exchange. Returns the number
+    of the process set of all of them.
 
     Errors  RuntimeError if other groups of this process exist; those of communicator.join_over().
     """
@@ -106,8 +107,11 @@ def rejoin(group: RunjobProcessGroup, rank: int, size: int, exchange: Exchange, 
         _joined = False
         communicator.join_over(rank, size, exchange, limit=limit + _GRACE)
         _joined = True
-        _attach(group, 0, list(range(size)), rank)
+        members = list(range(size))
+        number = _add(members, exchange, label, limit)
+        _attach(group, number, members, rank)
         _groups[:] = [group]
+        return number
 
 
 def _has_hooks() -> bool:
@@ -147,7 +151,7 @@ def _leave(group: Any, number: int) -> None:
     global _joined
     with _lock:
         _groups.remove(group)
-        if number and job.is_initialized():
+        if job.is_initialized():
             job.check(library().runjob_process_set_remove(number))
         if not _groups and _joined:
             _joined = False

@@ -21,6 +21,7 @@ import math
 import os
 import sys
 import threading
+import types
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int64
 from datetime import timedelta
@@ -65,7 +66,7 @@ class Operations:
         self._rank = rank
         self._timeout = timeout
         self._label = label
-        self._flights = Flights()
+        self._flights = Flights(process_set)
         self._count = 0
         self._barrier = Barrier(process_set)
         self._reusable: dict[tuple[torch.dtype, int], Reusable] = {}  # by dtype and reduction; without those in use
@@ -92,11 +93,15 @@ class Operations:
         """Ends the group on this rank, after its calls in flight. Later calls raise an error."""
         if not self._is_closed:
             self._is_closed = True
-            self._flights.give_up("it was destroyed")
+            self._flights.close("it was destroyed")
             self._flights.end()
             self.on_close()
 
-    abort = shutdown
+    def abort(self) -> None:
+        """Ends the group on all its ranks. Calls in flight and later ones raise an error."""
+        if not self._is_closed:
+            self._flights.give_up(f"its rank {self._rank} called abort()")
+            self.shutdown()
 
     # Reductions.
 
@@ -403,7 +408,9 @@ class Operations:
     def barrier(self, opts: Any = None) -> Work | None:
         return self._start("barrier", [self._barrier], [], None, opts)
 
-    def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """A barrier with a time limit of its own: a timedelta, options that have one, or None for the group's."""
+        opts = types.SimpleNamespace(timeout=getattr(timeout, "timeout", timeout))
         work = self._start("monitored_barrier", [self._barrier], [], None, opts, waits=False)
         assert work is not None
         work.wait()

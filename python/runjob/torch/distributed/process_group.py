@@ -24,8 +24,9 @@ _CPU = torch.device("cpu")
 _ProcessGroup: Any = dist.ProcessGroup  # its types differ between versions of PyTorch, and have no place for None
 
 
-#: Joins the job of an exchange: the group, its rank and size there, the exchange, its time limit in seconds.
-Rejoin = Callable[["RunjobProcessGroup", int, int, Exchange, float], None]
+#: Joins the job of an exchange: the group, its rank and size there, the exchange, its time limit in seconds, the group's
+#: name in errors. Returns the process set.
+Rejoin = Callable[["RunjobProcessGroup", int, int, Exchange, float, str], int]
 
 
 def _inner(process_set: int, ranks: Sequence[int], rank: int, timeout: timedelta, label: str) -> Any:
@@ -92,8 +93,8 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
 
     def end(self, reason: str) -> None:
         """Later calls raise an error with this reason."""
-        self._flights.give_up(reason)
-        self._inner._flights.give_up(reason)
+        self._flights.close(reason)
+        self._inner._flights.close(reason)
 
     @property
     def supports_reconfigure(self) -> bool:
@@ -121,10 +122,11 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
         self.end("its members were to change, and the change has failed")
         store = PrefixStore(f"reconfigure/{opts.uuid}", self.store)
         assert self._rejoin is not None
-        self._rejoin(self, rank, size, over_store(store, rank, size, limit, f"reconfigure() of {self._label}"), limit)
+        exchange = over_store(store, rank, size, limit, f"reconfigure() of {self._label}")
+        number = self._rejoin(self, rank, size, exchange, limit, self._label)
         kept = self.store, self.on_close, self.on_split
         for each in (self, self._inner):
-            each.open(0, range(size), rank, self._timeout, self._label)
+            each.open(number, range(size), rank, self._timeout, self._label)
         self.store, self.on_close, self.on_split = kept
         return Work(self._flights, [], [], [], None, f"reconfigure() of {self._label}", None)
 

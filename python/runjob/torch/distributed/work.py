@@ -4,7 +4,8 @@ Owner    a Work holds the tensors that the library reads and writes until the op
          has dropped it: see Flights.
 Threads  any. wait() blocks the calling thread in the library, without the GIL. get_future() needs a thread, which is
          started with the first future and serves all.
-Errors   wait() raises those of the library, and WaitTimeoutError when the time limit passes.
+Errors   wait() raises those of the library, and WaitTimeoutError when the time limit passes: then the group ends on all its
+         ranks, which get an AbortedError with the same text. It names the ranks that have not called the operation.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from ... import job
 from ..._library import library
 from ...exceptions import Code, Error, WaitTimeoutError
 from .submission import Part
+
+
+#: The longest time from giving a group up to the end of its operations.
+_END_SECONDS = 10.0
 
 
 class Label(NamedTuple):
@@ -150,23 +155,26 @@ class Work(dist.Work):
         return self._outputs
 
     def _complete(self, deadline: float | None, seconds: float | None) -> None:
-        """Waits for all operations and takes their outcome. The caller holds the lock. When the deadline has passed, that is
-        the outcome, and the operations stay in flight, with their tensors.
+        """Waits for all operations and takes their outcome. The caller holds the lock. When the deadline has passed, the group
+        ends, and with it the operations.
         """
+        is_late = False
         while self._handles:
             handle = self._handles[0]
             code = _wait(handle, deadline)
-            if code == Code.IN_PROGRESS:
-                self._flights.give_up(f"{self._what} is not done after {seconds:g} s")
-                self._failure = WaitTimeoutError(
-                    f"{self._what} is not done after {seconds:g} s, the time limit of the group: not all of its ranks have called it"
-                )
+            if code == Code.IN_PROGRESS and not is_late:
+                is_late = True
+                self._flights.give_up(f"{self._what} is not done after {seconds:g} s, the time limit of the group")
+                deadline = time.monotonic() + _END_SECONDS
+                continue
+            if code == Code.IN_PROGRESS:  # the tensors stay with this object
+                self._failure = WaitTimeoutError(f"{self._what} is not done after {seconds:g} s, and the group has not ended since")
                 return
             try:
                 job.check(code)
                 self._parts[-len(self._handles)].check(handle)
             except Error as error:
-                self._failure = self._failure or self._described(error)
+                self._failure = self._failure or (WaitTimeoutError(str(error)) if is_late else self._described(error))
             library().runjob_release(handle)
             del self._handles[0]
         if self._finish is not None and self._failure is None:
@@ -191,9 +199,10 @@ def _wait(handle: int, deadline: float | None) -> int:
 
 
 class Flights:
-    """The works of one group whose operations may still use their tensors."""
+    """The works of one group whose operations may still use their tensors. `process_set`: the group's, in the library."""
 
-    def __init__(self) -> None:
+    def __init__(self, process_set: int) -> None:
+        self._process_set = process_set
         self._works: collections.OrderedDict[int, Work] = collections.OrderedDict()
         self.failure: str | None = None
 
@@ -209,9 +218,15 @@ class Flights:
     def remove(self, work: Work) -> None:
         self._works.pop(id(work), None)
 
-    def give_up(self, reason: str) -> None:
-        """Ends the group on this rank: later calls raise an error with this reason."""
+    def close(self, reason: str) -> None:
+        """Later calls on this rank raise an error with this reason."""
         self.failure = self.failure or reason
+
+    def give_up(self, reason: str) -> None:
+        """Ends the group on all its ranks, soon: calls in flight and later ones raise an error with this reason."""
+        self.close(reason)
+        if job.is_initialized():
+            job.check(library().runjob_process_set_give_up(self._process_set, reason.encode()))
 
     def end(self) -> None:
         """Blocks until all works are done."""
