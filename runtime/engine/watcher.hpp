@@ -43,10 +43,14 @@ class Watcher {
   void on_failure(std::function<bool(const Status&)> notify);
   /// See Engine::on_asked().
   void on_asked(std::function<std::vector<Wait>()> waits);
+  /// See Engine::on_visitors().
+  void on_visitors(int listener, std::function<void()> notify);
 
  private:
   void run();
   bool may_end(Clock::time_point now);
+  void watch_visitors(std::vector<pollfd>& descriptors);
+  void take_visitors(std::vector<pollfd>& descriptors);
   bool has_unacknowledged() const REQUIRES(state_.mutex);
   void send_reports();
   void send_records(bool is_last);
@@ -70,6 +74,13 @@ class Watcher {
   bool is_over_ = false;        ///< the end of the job was decided, so that no rank waits for this one
   std::optional<Clock::time_point> farewell_due_;
   std::optional<Clock::time_point> cause_due_;  ///< a failure waits until then for its cause
+  struct Visitors {
+    int listener = -1;
+    std::function<void()> notify;
+  };
+  Visitors visitors_ GUARDED_BY(state_.mutex);
+  bool watches_visitors_ = false;                    ///< their listener is the last one of the descriptors
+  std::optional<Clock::time_point> visitors_again_;  ///< the listener is not looked at before
   std::function<bool(const Status&)> notify_ GUARDED_BY(state_.mutex);
   std::function<std::vector<Wait>()> waits_of_sets_ GUARDED_BY(state_.mutex);
   Status failure_ GUARDED_BY(state_.mutex);  ///< that has ended the job
