@@ -38,9 +38,9 @@ runjob_code guarded_wait(runjob_handle handle, double timeout_seconds, Then then
   const runjob_code code = guarded([&] {
     const Engine::Deadline deadline = to_deadline(timeout_seconds);
     const auto completion = find(handle);
-    const std::shared_ptr<Engine> engine = Process::current().handles().engine(handle);
-    // an operation without an engine is done
-    outcome = engine ? engine->wait(*completion, deadline) : completion->wait(std::nullopt);
+    const std::shared_ptr<OperationOwner> owner = Process::current().handles().owner(handle);
+    // an operation without an owner is done
+    outcome = owner ? owner->wait(*completion, deadline) : completion->wait(std::nullopt);
     if (outcome && outcome->ok()) outcome = then(*completion, deadline);
     if (outcome) Process::current().report_loss(*outcome);
     return outcome.value_or(Status());

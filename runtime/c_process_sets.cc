@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <runjob/runjob.h>
 
 #include <fmt/format.h>
@@ -70,6 +71,17 @@ Exchange to_exchange(runjob_exchange exchange, void* context) {
   };
 }
 
+void remove(const Job& job, int32_t id) {
+  job.process_sets->remove(id);
+  job.messages->end_set(id, Status(Errc::kAborted, fmt::format("process set {} was removed", id)));
+}
+
+/// The set's messages end on this rank; on the others they end by their own time limits.
+void give_up(const Job& job, int32_t id, const std::string& reason) {
+  job.process_sets->give_up(id, reason);
+  if (id >= ProcessSets::kFirstMembersId) job.messages->end_set(id, Status(Errc::kAborted, reason));
+}
+
 /// Runs a change of the sets after init().
 template <class Change>
 runjob_code guarded_change(Change change) noexcept {
@@ -134,6 +146,7 @@ runjob_code runjob_process_set_add(const int32_t* ranks, int32_t count, int32_t*
     if (id == nullptr) throw Error(Errc::kInvalidArgument, "a process set needs somewhere to put its number");
     *id = job.process_sets->add(to_ranks(ranks, count));
     job.object_seals->begin_set(*id);
+    job.messages->begin_set(*id);
   });
 }
 
@@ -152,16 +165,16 @@ runjob_code runjob_process_set_add_members(const int32_t* ranks, int32_t count, 
 runjob_code runjob_process_set_remove(int32_t id) {
   if (id >= ProcessSets::kFirstMembersId) {
     return guarded([&] {
-      with_process_sets([&](ProcessSets& sets) { sets.remove(id); });
+      Process::current().with_job([&](const Job& job) { remove(job, id); });
       return Status();
     });
   }
-  return guarded_change([&](const Job& job) { job.process_sets->remove(id); });
+  return guarded_change([&](const Job& job) { remove(job, id); });
 }
 
 runjob_code runjob_process_set_give_up(int32_t id, const char* reason) {
   return guarded([&] {
-    with_process_sets([&](ProcessSets& sets) { sets.give_up(id, to_reason(reason)); });
+    Process::current().with_job([&](const Job& job) { give_up(job, id, to_reason(reason)); });
     return Status();
   });
 }
@@ -169,12 +182,15 @@ runjob_code runjob_process_set_give_up(int32_t id, const char* reason) {
 runjob_code runjob_give_up(runjob_handle handle, const char* reason) {
   return guarded([&] {
     const std::shared_ptr<Completion> completion = find(handle);
-    const std::shared_ptr<Engine> engine = Process::current().handles().engine(handle);
-    const auto origin = engine ? engine->origin_of(*completion) : std::nullopt;
+    const std::shared_ptr<OperationOwner> owner = Process::current().handles().owner(handle);
+    if (completion->done() || !owner) return Status();
+    const auto engine = std::dynamic_pointer_cast<Engine>(owner);
+    if (!engine)
+      throw Error(Errc::kInvalidArgument, "a message cannot be given up alone; give its process set up");
+    const auto origin = engine->origin_of(*completion);
     if (!origin) return Status();
-    with_process_sets([&](ProcessSets& sets) {
-      sets.give_up(origin->process_set, fmt::format("{}: {}", origin->operation, to_reason(reason)));
-    });
+    const std::string text = fmt::format("{}: {}", origin->operation, to_reason(reason));
+    Process::current().with_job([&](const Job& job) { give_up(job, origin->process_set, text); });
     return Status();
   });
 }

@@ -156,6 +156,11 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_received_splits": (c_int, [c_int64, POINTER(_SHAPE), POINTER(c_int32)]),
     # process set, the number as a result
     "runjob_unnamed_count": (c_int, [c_int32, _HANDLE]),
+    # buffer, its bytes, peer, tag, process set, the handle as a result
+    "runjob_send_async": (c_int, [c_void_p, c_int64, c_int32, c_int64, c_int32, _HANDLE]),
+    "runjob_recv_async": (c_int, [c_void_p, c_int64, c_int32, c_int64, c_int32, _HANDLE]),
+    # handle, peer, bytes
+    "runjob_received_from": (c_int, [c_int64, _NUMBERS, POINTER(c_int64)]),
     "runjob_release": (None, [c_int64]),
     # dot products, the number of tensors and of ranks, the factors as a result
     "runjob_adasum_factors": (c_int, [c_void_p, c_int32, c_int32, c_void_p]),

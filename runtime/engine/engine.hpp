@@ -27,13 +27,13 @@ namespace runjob::runtime {
 ///              completion ends with it.
 /// Threads      submit(), run(), wait() and shutdown() from any thread. Two threads belong to the engine: the Watcher's
 ///              and the Driver's.
-class Engine {
+class Engine : public OperationOwner {
  public:
   using Clock = EngineState::Clock;
   using Deadline = Rounds::Deadline;
 
   explicit Engine(EngineParts parts);
-  ~Engine();  ///< shuts down
+  ~Engine() override;  ///< shuts down
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -53,8 +53,7 @@ class Engine {
   };
   /// submit() and wait(), but faster. Errors  as submit().
   Outcome run(const SubmissionView& submission, Deadline deadline);
-  /// The outcome; nullopt when it is not there at the deadline.
-  std::optional<Status> wait(const Completion& completion, Deadline deadline);
+  std::optional<Status> wait(const Completion& completion, Deadline deadline) override;
 
   /// The counts so far; zeros after shutdown(). Any thread.
   Statistics statistics() const;
@@ -118,6 +117,15 @@ class Engine {
   int process_set() const { return state_.parts.members.process_set(); }
   /// Fails all operations on this rank with `why`, asynchronously. Other ranks are not notified.
   void end(Status why);
+  /// `notify` is called, on any thread, each time that the job has entered a phase: when a rank leaves, when no rank
+  /// runs anything any more, and when the job has ended, with the reason. Not for this rank's own shutdown().
+  void on_phase(std::function<void(PhaseEvent, const Status&)> notify) {
+    const MutexLock lock(state_.mutex);
+    state_.on_phase = std::move(notify);
+  }
+  /// `notify` is called on the watcher's thread while somebody waits to be accepted at a listening socket, now and then
+  /// until that has happened, and until this rank shuts down or the job has ended.
+  void on_visitors(int listener, std::function<void()> notify) { watcher_.on_visitors(listener, std::move(notify)); }
   /// `notify` is called once, on the watcher's thread or this one, when a failure is about to end the job, or has done
   /// so; end() does not count. When it returns true, the caller is going to call end() with the cause, and the
   /// operations in flight wait for that, but not for ever.

@@ -105,6 +105,7 @@ struct EngineState {
   };
   std::optional<Farewell> farewell GUARDED_BY(mutex);
   std::function<void(const Status& why, int late)> on_stall GUARDED_BY(mutex);  ///< see Engine::on_stall()
+  std::function<void(PhaseEvent, const Status&)> on_phase GUARDED_BY(mutex);    ///< see Engine::on_phase()
   Status ended_outside GUARDED_BY(mutex);                                       ///< the cause of Engine::end()
   /// The process sets that were given up, with the reasons: operations of them are refused.
   std::map<int, Status> given_up GUARDED_BY(mutex);

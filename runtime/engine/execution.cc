@@ -223,19 +223,21 @@ void Execution::on_done(std::span<AgreedOperation* const> operations) {
 bool Execution::enter(PhaseEvent event, const Status& reason) {
   std::vector<InFlight::Taken> waiting;
   Status cause;
+  std::function<void(PhaseEvent, const Status&)> notify;
   {
     const MutexLock lock(state_.mutex);
     if (!state_.phase.enter(event, reason)) return false;
     cause = state_.phase.reason();  // the first one, unless this one explains more
     state_.changed.notify_all();
+    notify = state_.on_phase;
     const bool has_rounds = state_.work.role() != DriverRole::kClosed;
-    if (event != PhaseEvent::kEnd && has_rounds)
-      return true;  // the rounds end the operations that need a rank which has left
-    waiting = state_.work.operations.take_waiting();
+    // before the end, the rounds end the operations that need a rank which has left
+    if (event == PhaseEvent::kEnd || !has_rounds) waiting = state_.work.operations.take_waiting();
     for (const InFlight::Taken& each : waiting) record_end(each.mapped().submission);
     state_.has_dropped_device_operation |=
         std::any_of(waiting.begin(), waiting.end(), [](const auto& each) { return each.mapped().is_on_device(); });
   }
+  if (notify) notify(event, cause);
   for (InFlight::Taken& each : waiting) finish(each.mapped(), cause);
   return true;
 }

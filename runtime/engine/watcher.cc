@@ -31,8 +31,10 @@ void Watcher::run() {
   while (!may_end(Clock::now())) {
     std::vector<pollfd> descriptors;
     control.watch(descriptors);
+    watch_visitors(descriptors);
     const auto set_due = check_ends_of_sets(Clock::now());
-    state_.poll.wait(descriptors, {control.deadline(), farewell_due_, cause_due_, look, set_due});
+    state_.poll.wait(descriptors, {control.deadline(), farewell_due_, cause_due_, look, set_due, visitors_again_});
+    take_visitors(descriptors);
     look = next_look();  // before the decisions: a device that ends after them is looked at again
     send_reports();
     control.on_events(descriptors, Clock::now());
@@ -42,6 +44,28 @@ void Watcher::run() {
   }
   if (!is_over_) send_reports();  // the goodbye, when this thread had no processor before the time was over
   report_cut_off();
+}
+
+void Watcher::watch_visitors(std::vector<pollfd>& descriptors) {
+  const MutexLock lock(state_.mutex);
+  if (visitors_again_ && Clock::now() >= *visitors_again_) visitors_again_.reset();
+  watches_visitors_ = visitors_.listener >= 0 && !visitors_again_ && !state_.is_stopping() && !state_.phase.is_ended();
+  if (watches_visitors_) descriptors.push_back({visitors_.listener, POLLIN, 0});
+}
+
+void Watcher::take_visitors(std::vector<pollfd>& descriptors) {
+  constexpr std::chrono::milliseconds kLookAgain{50};  // by then somebody has accepted them
+  if (!watches_visitors_) return;
+  const bool has_any = descriptors.back().revents != 0;
+  descriptors.pop_back();
+  if (!has_any) return;
+  visitors_again_ = Clock::now() + kLookAgain;
+  std::function<void()> notify;
+  {
+    const MutexLock lock(state_.mutex);
+    notify = visitors_.notify;
+  }
+  notify();
 }
 
 /// True when this rank has called shutdown(), and the other ranks need nothing from it any more or had their time.
@@ -286,6 +310,12 @@ void Watcher::abort(const Status& why) {
   is_over_ = true;
   state_.parts.backends->abort(why);  // first: then no rank reads a buffer that is given back to its owner
   execution_.enter(PhaseEvent::kEnd, why);
+}
+
+void Watcher::on_visitors(int listener, std::function<void()> notify) {
+  const MutexLock lock(state_.mutex);
+  visitors_ = {listener, std::move(notify)};
+  state_.poll.wake();
 }
 
 void Watcher::on_failure(std::function<bool(const Status&)> notify) {

@@ -50,10 +50,14 @@ class Watcher {
   void on_failure(std::function<bool(const Status&)> notify);
   /// See Engine::on_asked().
   void on_asked(std::function<std::vector<Wait>()> waits);
+  /// See Engine::on_visitors().
+  void on_visitors(int listener, std::function<void()> notify);
 
  private:
   void run();
   bool may_end(Clock::time_point now);
+  void watch_visitors(std::vector<pollfd>& descriptors);
+  void take_visitors(std::vector<pollfd>& descriptors);
   bool has_unacknowledged() const REQUIRES(state_.mutex);
   void send_reports();
   void send_records(bool is_last);
@@ -87,6 +91,13 @@ class Watcher {
   };
   std::map<int, EndOfSet> ends_of_sets_;
   std::function<std::shared_ptr<Completion>(int)> announce_end_of_set_;
+  struct Visitors {
+    int listener = -1;
+    std::function<void()> notify;
+  };
+  Visitors visitors_ GUARDED_BY(state_.mutex);
+  bool watches_visitors_ = false;                    ///< their listener is the last one of the descriptors
+  std::optional<Clock::time_point> visitors_again_;  ///< the listener is not looked at before
   std::function<bool(const Status&)> notify_ GUARDED_BY(state_.mutex);
   std::function<std::vector<Wait>()> waits_of_sets_ GUARDED_BY(state_.mutex);
   Status failure_ GUARDED_BY(state_.mutex);  ///< that has ended the job

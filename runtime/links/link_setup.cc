@@ -9,8 +9,10 @@
 #include <netinet/in.h>
 #include <optional>
 #include <poll.h>
+#include <set>
 #include <string>
 #include <sys/socket.h>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -34,7 +36,12 @@ constexpr std::size_t kMostStrangers = 64;
 constexpr int kMostNamed = 10;
 
 /// A connection that ended, or that carried something else than the handshake.
-struct Broken {};
+struct Broken {
+  bool is_closed = false;  ///< by the other end
+};
+
+/// A second connection with a member: the other one counts.
+struct Superfluous {};
 
 /// A connection that has not been taken yet.
 struct Attempt {
@@ -44,7 +51,9 @@ struct Attempt {
   int peer = -1;  ///< -1: it has come to the listener and has not proven who it is
   Wait wait = Wait::kHello;
   Clock::time_point since = Clock::now();
+  std::size_t place = 0;  ///< in the descriptors of the last watch(); 0: it began after that
   bool is_ready = false;  ///< poll() has found something to do
+  bool is_over = false;   ///< another connection with this peer has become the link
   LinkHello hello;
   LinkAnswer answer;
   std::array<char, sizeof(LinkAnswer)> bytes{};
@@ -57,7 +66,7 @@ struct Attempt {
     static_assert(sizeof(Message) <= sizeof bytes);
     const ssize_t count = ::recv(socket.get(), bytes.data() + have, sizeof(Message) - have, MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-    if (count <= 0) throw Broken();
+    if (count <= 0) throw Broken{.is_closed = true};
     have += static_cast<std::size_t>(count);
     if (have < sizeof(Message)) return std::nullopt;
     Message message;
@@ -88,30 +97,79 @@ void prepare(int socket) {
   set(IPPROTO_TCP, TCP_KEEPCNT, 15);
 }
 
-class Setup {
+}  // namespace
+
+class LinkSetup::Attempts {
  public:
-  Setup(int listener, const LinkPlan& plan) : listener_(listener), plan_(plan) {
-    if (plan.encrypts) exchange_.emplace();
+  Attempts(int listener, LinkPlan plan) : listener_(listener), plan_(std::move(plan)) {
+    if (plan_.encrypts) exchange_.emplace();
   }
 
-  std::map<int, LinkStream> run() {
+  /// For connect_links(): blocks until there is a link with every peer.
+  std::map<int, LinkStream> connect_all() {
     for (const auto& [member, peer] : plan_.peers) {
       if (member < plan_.own) begin(member);
     }
     while (links_.size() < plan_.peers.size()) {
       wait();
-      for (auto attempt = attempts_.begin(); attempt != attempts_.end();) {
-        attempt = attempt->is_ready && is_settled(*attempt) ? attempts_.erase(attempt) : std::next(attempt);
-      }
-      accept();
-      begin_again();
+      move_on();
     }
+    return take_links();
+  }
+
+  void connect_to(int member) {
+    if (done_.contains(member) || links_.contains(member) || failures_.contains(member) || is_tried(member)) return;
+    try {
+      begin(member);
+    } catch (const Error& error) {
+      fail(member, error);
+    }
+  }
+
+  void watch(std::vector<pollfd>& descriptors) {
+    std::size_t index = 0;
+    descriptors.push_back({listener_, POLLIN, 0});
+    for (Attempt& attempt : attempts_) {
+      attempt.place = ++index;
+      const short events = attempt.wait == Attempt::Wait::kConnected ? POLLOUT : POLLIN;
+      descriptors.push_back({attempt.socket.get(), events, 0});
+    }
+  }
+
+  /// `descriptors`: those of the last watch(), which poll() has filled in.
+  void note_events(std::span<const pollfd> descriptors) {
+    for (Attempt& attempt : attempts_) {
+      const std::size_t place = std::exchange(attempt.place, 0);
+      attempt.is_ready = place != 0 && place < descriptors.size() && descriptors[place].revents != 0;
+    }
+  }
+
+  void move_on() {
+    for (auto attempt = attempts_.begin(); attempt != attempts_.end();) {
+      const bool is_over = attempt->is_over || (attempt->is_ready && is_settled(*attempt));
+      attempt = is_over ? attempts_.erase(attempt) : std::next(attempt);
+    }
+    accept();
+    begin_again();
+  }
+
+  bool is_busy() const { return !attempts_.empty() || has_retries(); }
+  bool has_retries() const { return !retries_.empty(); }
+
+  std::map<int, LinkStream> take_links() {
+    if (links_.empty()) return {};
     const std::string of_host = congestion_control_of_host();
     for (const auto& [member, socket] : links_) {
       prepare(socket.fd());
       settle_congestion_control(socket.fd(), of_host);
+      done_.insert(member);
     }
-    return std::move(links_);
+    return std::exchange(links_, {});
+  }
+
+  std::map<int, Status> take_failures() {
+    for (const auto& [member, why] : failures_) done_.insert(member);
+    return std::exchange(failures_, {});
   }
 
  private:
@@ -157,21 +215,29 @@ class Setup {
     attempts_.push_back(std::move(attempt));
   }
 
+  bool is_tried(int member) const {
+    const auto is_for = [member](const auto& each) { return each.peer == member; };
+    return std::any_of(attempts_.begin(), attempts_.end(), is_for) ||
+           std::any_of(retries_.begin(), retries_.end(), is_for);
+  }
+
+  /// Of a set-up in which members connect when they need each other, the failure concerns one peer.
+  void fail(int member, const Error& error) {
+    if (!plan_.is_mutual) throw error;
+    failures_.try_emplace(member, error);
+  }
+
   /// Polls until a connection has something, somebody comes, or it is time to look at the clock.
   void wait() {
-    std::vector<pollfd> descriptors{{plan_.cancel, POLLIN, 0}, {listener_, POLLIN, 0}};
-    for (const Attempt& attempt : attempts_) {
-      const short events = attempt.wait == Attempt::Wait::kConnected ? POLLOUT : POLLIN;
-      descriptors.push_back({attempt.socket.get(), events, 0});
-    }
+    std::vector<pollfd> descriptors{{plan_.cancel, POLLIN, 0}};
+    watch(descriptors);
     const Clock::time_point now = Clock::now();
     if (now >= plan_.deadline) throw Error(Errc::kTimeout, missing_text());
     std::chrono::milliseconds most = std::chrono::seconds(1);
     if (!retries_.empty()) most = kRetryAfter;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(plan_.deadline - now);
     ::poll(descriptors.data(), descriptors.size(), static_cast<int>(std::min(most, left).count()));
-    std::size_t index = 2;
-    for (Attempt& attempt : attempts_) attempt.is_ready = descriptors[index++].revents != 0;
+    note_events(std::span(descriptors).subspan(1));
     if (descriptors.front().revents != 0) throw Error(Errc::kAborted, "connecting was ended");
   }
 
@@ -190,12 +256,18 @@ class Setup {
   bool is_settled(Attempt& attempt) {
     try {
       return is_taken(attempt);
-    } catch (const Broken&) {
+    } catch (const Broken& broken) {
       if (attempt.peer < 0) {
-        refuse(attempt);
+        const bool is_given_up = plan_.is_mutual && broken.is_closed;  // a member that has got the link otherwise
+        if (!is_given_up) refuse(attempt);
       } else {
         try_later(attempt.peer);
       }
+      return true;
+    } catch (const Superfluous&) {
+      return true;
+    } catch (const Error& error) {
+      fail(attempt.peer < 0 ? attempt.hello.from : attempt.peer, error);
       return true;
     }
   }
@@ -239,9 +311,11 @@ class Setup {
   bool take_hello(Attempt& attempt) const {
     const auto hello = attempt.read<LinkHello>();
     if (!hello) return false;
-    const bool is_ours = hello->magic == LinkHello().magic && hello->to == plan_.own && hello->from > plan_.own &&
-                         plan_.peers.contains(hello->from);
+    const bool may_begin = hello->from > plan_.own || plan_.is_mutual;
+    const bool is_ours =
+        hello->magic == LinkHello().magic && hello->to == plan_.own && may_begin && plan_.peers.contains(hello->from);
     if (!is_ours) throw Broken();
+    check_needed(hello->from);
     attempt.hello = *hello;
     attempt.answer = make_answer(plan_.key, *hello, own_exchange());
     attempt.write(attempt.answer);
@@ -269,10 +343,21 @@ class Setup {
     if (!proof) return false;
     if (!is_genuine(plan_.key, attempt.hello, attempt.answer, *proof)) throw Broken();
     check_encryption(attempt, attempt.hello.from, attempt.hello.encrypts);
+    check_needed(attempt.hello.from);
     check_first(attempt, attempt.hello.from);
     attempt.write(kLinkWelcome);
     take(attempt.hello.from, attempt);
     return true;
+  }
+
+  /// Two members may begin a connection with each other at once. Both keep that of the member with the higher number,
+  /// which refuses the other's as long as it tries itself.
+  /// Errors  Superfluous.
+  void check_needed(int member) const {
+    const bool has_own =
+        member < plan_.own && std::any_of(attempts_.begin(), attempts_.end(),
+                                          [&](const Attempt& each) { return each.peer == member && !each.is_over; });
+    if (has_own || done_.contains(member)) throw Superfluous();
   }
 
   /// A member begins a second connection only after the first one has broken before the welcome. While that one lives,
@@ -308,11 +393,13 @@ class Setup {
 
   /// Errors  Error(kAuth).
   void take(int member, Attempt& attempt) {
+    for (Attempt& each : attempts_) each.is_over |= &each != &attempt && each.peer == member;
     if (!exchange_) {
       links_[member] = LinkStream(std::move(attempt.socket));
       return;
     }
-    const auto keys = make_seal_keys(plan_.key, attempt.hello, attempt.answer, member < plan_.own, *exchange_);
+    const auto keys =
+        make_seal_keys(plan_.key, attempt.hello, attempt.answer, /*is_connecting=*/attempt.peer >= 0, *exchange_);
     if (!keys)
       throw Error(Errc::kAuth, fmt::format("{} at {} has sent an invalid public key ({})", peer(member).name,
                                            peer_address(attempt.socket.get()), plan_.purpose));
@@ -363,7 +450,13 @@ class Setup {
         std::partition(retries_.begin(), retries_.end(), [&](const Retry& retry) { return retry.at > now; });
     const std::vector<Retry> begun(due, retries_.end());
     retries_.erase(due, retries_.end());
-    for (const Retry& retry : begun) begin(retry.peer);
+    for (const Retry& retry : begun) {
+      if (plan_.is_mutual) {
+        connect_to(retry.peer);
+      } else {
+        begin(retry.peer);
+      }
+    }
   }
 
   struct Retry {
@@ -372,19 +465,55 @@ class Setup {
   };
 
   const int listener_;
-  const LinkPlan& plan_;
+  const LinkPlan plan_;
   std::optional<KeyExchange> exchange_;  ///< if the links are encrypted; wiped when they are set up
   std::list<Attempt> attempts_;
   std::vector<Retry> retries_;
   std::map<int, Clock::time_point> first_tries_;  ///< by member
   std::map<int, LinkStream> links_;
+  std::map<int, Status> failures_;  ///< of members to which this one cannot connect
+  std::set<int> done_;              ///< members whose link or failure was taken
   int refused_ = 0;
 };
 
-}  // namespace
-
 std::map<int, LinkStream> connect_links(int listener, const LinkPlan& plan) {
-  return Setup(listener, plan).run();
+  return LinkSetup::Attempts(listener, plan).connect_all();
+}
+
+LinkSetup::LinkSetup(int listener, LinkPlan plan) {
+  plan.is_mutual = true;
+  attempts_ = std::make_unique<Attempts>(listener, std::move(plan));
+}
+
+LinkSetup::~LinkSetup() = default;
+
+void LinkSetup::connect_to(int member) {
+  attempts_->connect_to(member);
+}
+
+void LinkSetup::watch(std::vector<pollfd>& descriptors) {
+  attempts_->watch(descriptors);
+}
+
+void LinkSetup::move(std::span<const pollfd> descriptors) {
+  attempts_->note_events(descriptors);
+  attempts_->move_on();
+}
+
+bool LinkSetup::is_busy() const {
+  return attempts_->is_busy();
+}
+
+std::optional<std::chrono::milliseconds> LinkSetup::most_sleep() const {
+  return attempts_->has_retries() ? std::optional(kRetryAfter) : std::nullopt;
+}
+
+std::map<int, LinkStream> LinkSetup::take_links() {
+  return attempts_->take_links();
+}
+
+std::map<int, Status> LinkSetup::take_failures() {
+  return attempts_->take_failures();
 }
 
 }  // namespace runjob::runtime

@@ -61,9 +61,9 @@ const Completion::Result& Completion::result() const {
   return result_;
 }
 
-std::int64_t HandleTable::add(std::shared_ptr<Completion> completion, std::weak_ptr<Engine> engine) {
+std::int64_t HandleTable::add(std::shared_ptr<Completion> completion, std::weak_ptr<OperationOwner> owner) {
   const MutexLock lock(mutex_);
-  entries_.emplace(next_, Entry{std::move(completion), std::move(engine)});
+  entries_.emplace(next_, Entry{std::move(completion), std::move(owner)});
   return next_++;
 }
 
@@ -73,10 +73,10 @@ std::shared_ptr<Completion> HandleTable::find(std::int64_t handle) const {
   return found == entries_.end() ? nullptr : found->second.completion;
 }
 
-std::shared_ptr<Engine> HandleTable::engine(std::int64_t handle) const {
+std::shared_ptr<OperationOwner> HandleTable::owner(std::int64_t handle) const {
   const MutexLock lock(mutex_);
   const auto found = entries_.find(handle);
-  return found == entries_.end() ? nullptr : found->second.engine.lock();
+  return found == entries_.end() ? nullptr : found->second.owner.lock();
 }
 
 void HandleTable::release(std::int64_t handle) {

@@ -17,8 +17,6 @@
 
 namespace runjob::runtime {
 
-class Engine;
-
 /// The outcome of one operation, once the operation has ended. An operation on a device has ended for the engine when
 /// it is launched there; work() is the rest of it.
 /// Owner    shared: the caller's handle and the engine that will finish it; either may go first.
@@ -32,6 +30,12 @@ class Completion {
     Buffer bytes;                      ///< empty when the caller had room
     Shape received_splits;             ///< alltoall: rows from each rank
     std::vector<Result> tensors = {};  ///< the results of a group
+    /// Where a message came from.
+    struct Source {
+      int rank = -1;  ///< in the process set
+      std::int64_t bytes = 0;
+    };
+    std::optional<Source> source = {};  ///< of a receive
   };
 
   /// To be called once. The caller keeps a share of this object until it returns: a waiter may release its own at once.
@@ -70,16 +74,25 @@ class Completion {
   std::shared_ptr<DeviceWork> work_;
 };
 
+/// What runs operations, and can do so in the thread that waits for one of them.
+class OperationOwner {
+ public:
+  virtual ~OperationOwner() = default;
+  /// Waits for an operation of this object. The outcome; nullopt when it is not there at the deadline.
+  virtual std::optional<Status> wait(const Completion& completion,
+                                     std::optional<std::chrono::steady_clock::time_point> deadline) = 0;
+};
+
 /// The handles of completions in the C interface: positive numbers, never used twice.
 /// Threads  any.
 class HandleTable {
  public:
-  /// `engine`: the one that runs the operation.
-  std::int64_t add(std::shared_ptr<Completion> completion, std::weak_ptr<Engine> engine = {});
+  /// `owner`: what runs the operation.
+  std::int64_t add(std::shared_ptr<Completion> completion, std::weak_ptr<OperationOwner> owner = {});
   /// Null for a handle that was never given or is released.
   std::shared_ptr<Completion> find(std::int64_t handle) const;
-  /// Null also when the engine has been destroyed, and the operation has ended with it.
-  std::shared_ptr<Engine> engine(std::int64_t handle) const;
+  /// Null also when the owner has been destroyed, and the operation has ended with it.
+  std::shared_ptr<OperationOwner> owner(std::int64_t handle) const;
   void release(std::int64_t handle);
 
  private:
@@ -87,7 +100,7 @@ class HandleTable {
   std::int64_t next_ GUARDED_BY(mutex_) = 1;
   struct Entry {
     std::shared_ptr<Completion> completion;
-    std::weak_ptr<Engine> engine;
+    std::weak_ptr<OperationOwner> owner;
   };
   std::unordered_map<std::int64_t, Entry> entries_ GUARDED_BY(mutex_);
 };

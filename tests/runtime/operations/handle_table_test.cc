@@ -52,7 +52,7 @@ TEST_CASE("handles are positive, never used twice, and gone after release", "[ru
   CHECK(first > 0);
   CHECK(second > first);
   CHECK(table.find(first) == completion);
-  CHECK(table.engine(first) == nullptr);
+  CHECK(table.owner(first) == nullptr);
   table.release(first);
   CHECK(table.find(first) == nullptr);
   table.release(first);

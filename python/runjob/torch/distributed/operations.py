@@ -13,6 +13,7 @@ and has the root 0.
 | reduce_scatter                       | reducescatter; of unequal tensors: allreduce, and each rank takes its part  |
 | gather, scatter, all_to_all          | alltoall with splits, so that no byte moves in vain                         |
 | barrier                              | barrier                                                                     |
+| send, recv                           | messages between two ranks, which the others do not take part in            |
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ... import job, victims
 from ..._library import library
 from ...exceptions import Error, InvalidArgumentError
 from . import reductions
+from .messages import ANY_RANK, Message, MessageWork
 from .submission import Barrier, Description, Part, Reusable
 from .work import Flights, Label, Work
 
@@ -44,10 +46,6 @@ Tensor = torch.Tensor
 #: True if PyTorch takes None for a call that is over. Before, it waits for a Work in each case.
 _TAKES_NONE = has_new_backends(torch)
 
-_NO_MESSAGES = (
-    'runjob has no send() and recv() between two ranks yet: make a group for them with dist.new_group(backend="gloo"), or '
-    "leave out --torch-backend runjob"
-)
 _Pair = tuple[Tensor, Tensor]
 
 
@@ -96,6 +94,7 @@ class Operations:
             self._flights.close("it was destroyed")
             self._flights.end()
             self.on_close()
+            self._flights.keep()
 
     def abort(self) -> None:
         """Ends the group on all its ranks. Calls in flight and later ones raise an error."""
@@ -394,14 +393,24 @@ class Operations:
         counts = [count * factor for count in takes] or [seen.numel() // size] * size
         return Description("allgather", [(_bytes_if_unknown(_dense(tensor)), seen)], process_set=self._set, takes=counts)
 
-    def send(self, tensors: list[Tensor], rank: int, tag: int) -> Work | None:
-        raise NotImplementedError(_NO_MESSAGES)
+    # Messages.
 
-    def recv(self, tensors: list[Tensor], rank: int, tag: int) -> Work | None:
-        raise NotImplementedError(_NO_MESSAGES)
+    def send(self, tensors: list[Tensor], rank: int, tag: int) -> Work:
+        return self._message(f"send to rank {rank}", _one(tensors), rank, tag, is_send=True)
 
-    def recv_anysource(self, tensors: list[Tensor], tag: int) -> Work | None:
-        raise NotImplementedError(_NO_MESSAGES)
+    def recv(self, tensors: list[Tensor], rank: int, tag: int) -> Work:
+        return self._message(f"recv from rank {rank}", _one(tensors), rank, tag, is_send=False)
+
+    def recv_anysource(self, tensors: list[Tensor], tag: int) -> Work:
+        return self._message("recv from any rank", _one(tensors), ANY_RANK, tag, is_send=False)
+
+    def _message(self, what: str, tensor: Tensor, rank: int, tag: int, *, is_send: bool) -> Work:
+        self._check_open(what)
+        message = Message(tensor, rank, tag, self._set, is_send=is_send)
+        work = MessageWork(self._flights, message, Label(what, 0, self._label, _calling_line()), self._seconds(None))
+        if self._batch is not None:
+            self._batch.append(work)
+        return work
 
     # Waiting.
 
@@ -435,8 +444,7 @@ class Operations:
         waits: bool = True,
     ) -> Work | None:
         """Submits the parts in order. Returns the Work, or None when the call is synchronous and over."""
-        if self._flights.failure is not None:
-            raise RuntimeError(f"{what} of {self._label}: the group has ended, because {self._flights.failure}")
+        self._check_open(what)
         is_over = self._batch is None and waits and not getattr(opts, "asyncOp", True)
         self._count += 1
         if is_over and len(parts) == 1:
@@ -475,6 +483,10 @@ class Operations:
         if handles:
             self._flights.add(work)
         return work
+
+    def _check_open(self, what: str) -> None:
+        if self._flights.failure is not None:
+            raise RuntimeError(f"{what} of {self._label}: the group has ended, because {self._flights.failure}")
 
     def _named(self, what: str, operations: int = 1) -> Label:
         """The name of the call that has just submitted this number of operations; 0: none."""
