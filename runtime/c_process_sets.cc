@@ -62,6 +62,11 @@ Exchange to_exchange(runjob_exchange exchange, void* context) {
   };
 }
 
+void remove(const Job& job, int32_t id) {
+  job.process_sets->remove(id);
+  job.messages->end_set(id, Status(Errc::kAborted, fmt::format("process set {} was removed", id)));
+}
+
 /// Runs a change of the sets after init().
 template <class Change>
 runjob_code guarded_change(Change change) noexcept {
@@ -126,6 +131,7 @@ runjob_code runjob_process_set_add(const int32_t* ranks, int32_t count, int32_t*
     if (id == nullptr) throw Error(Errc::kInvalidArgument, "a process set needs somewhere to put its number");
     *id = job.process_sets->add(to_ranks(ranks, count));
     job.object_seals->begin_set(*id);
+    job.messages->begin_set(*id);
   });
 }
 
@@ -144,11 +150,11 @@ runjob_code runjob_process_set_add_members(const int32_t* ranks, int32_t count, 
 runjob_code runjob_process_set_remove(int32_t id) {
   if (id >= ProcessSets::kFirstMembersId) {
     return guarded([&] {
-      with_process_sets([&](ProcessSets& sets) { sets.remove(id); });
+      Process::current().with_job([&](const Job& job) { remove(job, id); });
       return Status();
     });
   }
-  return guarded_change([&](const Job& job) { job.process_sets->remove(id); });
+  return guarded_change([&](const Job& job) { remove(job, id); });
 }
 
 int runjob_process_set_size(int32_t id) {

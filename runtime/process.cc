@@ -115,6 +115,7 @@ void Process::leave(Goodbye how) {
                                      : Status(Errc::kPeerLost, fmt::format("{} failed: {}", self, failure));
   leaving->process_sets->begin_shutdown(why);  // all sets at once, so that together they wait only once
   leaving->engine->begin_shutdown(why);
+  leaving->messages->shutdown(why);
   leaving->process_sets->shutdown();
   leaving->engine->shutdown();
 }

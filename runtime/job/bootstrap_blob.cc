@@ -10,6 +10,7 @@ void fields(auto& io, Is<BootstrapBlob> auto& m) {
   io("error", m.error);
   io("mesh", m.mesh);
   io("process_sets", m.process_sets);
+  io("messages", m.messages);
   io("control", m.control);
   io("cache_capacity", m.cache_capacity);
   io("fusion_threshold", m.fusion_threshold);

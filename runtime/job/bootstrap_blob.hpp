@@ -11,6 +11,7 @@ struct BootstrapBlob {
   std::string error;                 ///< the reason why this rank cannot take part; all other fields are empty then
   std::string mesh;                  ///< the address of its backend, bytes
   std::string process_sets;          ///< for a job: the sets that init() is to make, as text; the same on all ranks
+  std::string messages;              ///< for a job: the address where it listens for messages, bytes (LinkAddress)
   std::string control;               ///< rank 0: the address of its control listener, bytes (LinkAddress)
   std::uint32_t cache_capacity = 0;  ///< the capacity of all ranks' response caches
   // The threshold for all ranks' fusion.

@@ -163,12 +163,41 @@ Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& 
   };
 }
 
+/// Messages need no agreement, so that they go on while some ranks leave. `listener`: where other ranks connect for
+/// them, also before this rank has any.
+void follow(Engine& engine, const std::shared_ptr<RankMessages>& messages, int listener) {
+  engine.on_visitors(listener, [weak = std::weak_ptr(messages)] {
+    if (const std::shared_ptr<RankMessages> all = weak.lock()) all->accept_visitors();
+  });
+  engine.on_phase([weak = std::weak_ptr(messages)](PhaseEvent event, const Status& why) {
+    const std::shared_ptr<RankMessages> all = weak.lock();
+    if (!all) return;
+    switch (event) {
+      case PhaseEvent::kConnected:
+        return;
+      case PhaseEvent::kLeaving:
+        return all->someone_leaves();
+      case PhaseEvent::kReleased:
+        return all->nobody_explains();
+      case PhaseEvent::kEnd:
+        return all->end(why);
+    }
+  });
+}
+
 /// Makes the engine and the objects that belong to it.
 void begin(Job& job, const RuntimeConfig& config, const MeshPlan& plan, Prepared prepared, const Meeting& meeting,
            std::shared_ptr<Timeline> timeline, Deadline deadline, NoticeWatch* watch = nullptr, int cancel = -1) {
   const Backend& backend = *prepared.backend;  // owned by the engine
+  std::optional<Listener> listener = std::move(prepared.messages);
+  const int visited = listener ? listener->socket.get() : -1;
   job.members = plan.members;
   job.engine = make_engine(config, plan, std::move(prepared), meeting, timeline, deadline, cancel);
+  job.messages =
+      make_messages(config, plan, std::move(listener), meeting, [weak = std::weak_ptr(job.engine)](const Status& why) {
+        if (const std::shared_ptr<Engine> engine = weak.lock()) engine->fail(why);
+      });
+  follow(*job.engine, job.messages, visited);
   if (watch != nullptr) end_with_generation(*watch, job);
   job.object_seals = std::make_shared<ObjectSeals>(object_key(plan, meeting.root));
   job.engine->connect(meeting.addresses).throw_if_failed();
@@ -224,7 +253,7 @@ Job join_alone(const RuntimeConfig& config) {
   job.place = place_of_single_process();
   const MeshPlan plan = make_plan(job.place, {});
   Prepared prepared = prepare_mesh(config, plan);
-  const Meeting meeting{prepared.blob, {prepared.blob.mesh}, backend_text({}, plan.hosts, {})};
+  const Meeting meeting{prepared.blob, {prepared.blob.mesh}, {}, backend_text({}, plan.hosts, {})};
   const std::shared_ptr<Timeline> timeline = make_timeline(config, plan, prepared.blob);
   if (!prepared.blob.error.empty()) throw Error(Errc::kUnavailable, prepared.blob.error);
   begin(job, config, plan, std::move(prepared), meeting, timeline, {});

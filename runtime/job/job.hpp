@@ -13,6 +13,7 @@
 #include "runtime/job/object_seals.hpp"
 #include "runtime/job/process_sets.hpp"
 #include "runtime/job/runtime_config.hpp"
+#include "runtime/messages/rank_messages.hpp"
 #include "runtime/negotiation/members.hpp"
 
 namespace runjob::runtime {
@@ -29,6 +30,7 @@ struct Job {
   std::shared_ptr<Engine> engine;             ///< shared with the calls that wait for an operation
   std::shared_ptr<ProcessSets> process_sets;  ///< shared with the engine's failure handler
   std::shared_ptr<ObjectSeals> object_seals;  ///< never null while `engine` is not
+  std::shared_ptr<RankMessages> messages;     ///< likewise; shared with the calls that wait for a message
   /// Shared with the backend and with the user's allocations; null when there is none.
   std::shared_ptr<BufferAllocator> job_buffers;
   std::shared_ptr<Timeline> timeline;             ///< shared with the engines

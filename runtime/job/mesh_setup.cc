@@ -12,6 +12,7 @@
 #include "runtime/backends/backend_registry.hpp"
 #include "runtime/backends/backend_text.hpp"
 #include "runtime/backends/mesh_agreement.hpp"
+#include "runtime/collectives/shm/tuning/processor_share.hpp"
 #include "runtime/engine/timeline_observer.hpp"
 #include "runtime/job/failure_report.hpp"
 #include "runtime/job/host_address.hpp"
@@ -85,6 +86,10 @@ Prepared prepare(const RuntimeConfig& config, const MeshPlan& plan) {
   const MeshOptions options = mesh_options(config, plan);
   prepared.backend = choose_backend(config, plan, options);
   prepared.blob.mesh = prepared.backend->address();
+  if (plan.size() > 1 && plan.members.process_set() == 0) {
+    prepared.messages = listen_for_members(options.bind_address, plan.size());
+    prepared.blob.messages = encode(prepared.messages->address);
+  }
   if (plan.rank != 0) return prepared;
   prepared.blob.cache_capacity = config.cache_capacity;
   prepared.blob.fusion_threshold = config.fusion.threshold_bytes;
@@ -166,7 +171,8 @@ Prepared prepare_mesh(const RuntimeConfig& config, const MeshPlan& plan) {
 Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepared, const Gather& gather) {
   const std::vector<BootstrapBlob> blobs = gather("mesh", prepared.blob);
   check_all(blobs, plan.members);
-  Meeting meeting{blobs.front(), addresses_of(blobs)};
+  Meeting meeting{blobs.front(), addresses_of(blobs), {}};
+  for (const BootstrapBlob& blob : blobs) meeting.messages.push_back(blob.messages);
   const MeshAgreement agreement = agree_on_mesh(meeting.addresses, plan.hosts, names_of(plan));
   if (plan.rank == 0 && plan.members.process_set() == 0) warn_of(agreement);  // a process set repeats the job's reasons
   meeting.backend = backend_text(agreement, plan.hosts, backend_settings(config, plan));
@@ -204,6 +210,31 @@ std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const Me
       channels[static_cast<std::size_t>(member)] = ControlChannel(std::move(stream));
   }
   return std::make_unique<Coordinator>(plan.members, std::move(channels), std::move(trace));
+}
+
+std::shared_ptr<RankMessages> make_messages(const RuntimeConfig& config, const MeshPlan& plan,
+                                            std::optional<Listener> own, const Meeting& meeting,
+                                            std::function<void(const Status&)> on_broken) {
+  MessageTerms terms;
+  terms.rank = plan.rank;
+  terms.members = plan.members;
+  terms.hosts = plan.hosts;
+  terms.may_read = config.cma && config.shared_memory;
+  terms.encrypts = config.encrypt_data;
+  terms.on_broken = std::move(on_broken);
+  terms.listener = std::move(own);
+  if (!terms.listener) return std::make_shared<RankMessages>(std::move(terms));
+  std::vector<rendezvous::Nonce> nonces;
+  for (const std::string& text : meeting.messages) {
+    const int rank = static_cast<int>(nonces.size());
+    terms.addresses.push_back(decode_link_address(text, rank_text(rank, plan.members)));
+    nonces.push_back(terms.addresses.back().nonce);
+  }
+  terms.key = make_link_key(plan.key_bytes(), "runjob messages 1: key", nonces);
+  const auto here = std::count(plan.hosts.begin(), plan.hosts.end(), plan.hosts[static_cast<std::size_t>(plan.rank)]);
+  constexpr std::chrono::microseconds kLongestSpin{50};
+  if (processor_share({own_processors()}) > static_cast<double>(here)) terms.spin = kLongestSpin;
+  return std::make_shared<RankMessages>(std::move(terms));
 }
 
 Secret object_key(const MeshPlan& plan, const BootstrapBlob& root) {

@@ -16,6 +16,7 @@
 #include "runtime/job/runtime_config.hpp"
 #include "runtime/life/control_plane.hpp"
 #include "runtime/links/listener.hpp"
+#include "runtime/messages/rank_messages.hpp"
 #include "runtime/negotiation/members.hpp"
 
 /// Connects the ranks of an engine: those of a job at init(), and those of a process set when it is added. Each rank
@@ -46,6 +47,7 @@ struct MeshPlan {
 struct Prepared {
   std::unique_ptr<Backend> backend;
   std::optional<Listener> listener;  ///< set by the first rank, unless it is alone
+  std::optional<Listener> messages;  ///< for a job of several ranks: where other ranks connect for messages
   bool encrypts = false;             ///< the control plane
   BootstrapBlob blob;
 };
@@ -62,6 +64,7 @@ using Gather = std::function<std::vector<BootstrapBlob>(const std::string& stage
 struct Meeting {
   BootstrapBlob root;                  ///< the first rank's blob
   std::vector<std::string> addresses;  ///< the backends' addresses, by member
+  std::vector<std::string> messages;   ///< for a job: the addresses for messages, by member; empty for one rank
   std::string backend = {};            ///< backend_text()
 };
 
@@ -74,6 +77,12 @@ Meeting meet(const RuntimeConfig& config, const MeshPlan& plan, Prepared& prepar
 /// Errors  Error(kConnect), Error(kTimeout) naming the missing members, Error(kAborted).
 std::unique_ptr<ControlPlane> connect_control(const Prepared& prepared, const MeshPlan& plan, const BootstrapBlob& root,
                                               std::unique_ptr<TraceReceiver> trace, Deadline deadline, int cancel = -1);
+
+/// The messages between the job's ranks. `on_broken`: see MessageTerms.
+/// Errors  Error(kProtocol): a rank has sent a malformed address.
+std::shared_ptr<RankMessages> make_messages(const RuntimeConfig& config, const MeshPlan& plan,
+                                            std::optional<Listener> own, const Meeting& meeting,
+                                            std::function<void(const Status&)> on_broken);
 
 /// The key by which the members recognize each other's objects (ObjectSeals). `root`: the first member's blob.
 Secret object_key(const MeshPlan& plan, const BootstrapBlob& root);

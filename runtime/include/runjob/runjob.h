@@ -509,6 +509,30 @@ RUNJOB_API int runjob_process_set_rank(int32_t id);
 RUNJOB_API runjob_code runjob_process_set_ids(int32_t* ids, int32_t room, int32_t* count);
 RUNJOB_API runjob_code runjob_process_set_ranks(int32_t id, int32_t* ranks, int32_t room, int32_t* count);
 
+/*
+ * Messages between two ranks of a process set. The other ranks take no part, and there is no negotiation: a send and a
+ * receive are a pair when sender, `tag` and process set are equal, in the order in which each of the two ranks calls
+ * them. Both return at once with a handle, for which runjob_wait() and the other functions of handles serve.
+ *
+ * Shape    `bytes` at `buffer`, which may be 0. A message may be shorter than the room of its receive.
+ * Peers    `peer` is a rank of the set, counted from 0 in the order of the set; it may be the calling one. A receive
+ *          may have -1, any rank: it takes the message that came first. runjob_received_from() returns the sender.
+ * Owner    the buffer is lent until the operation is done. A send is done when its bytes have left: short messages, of
+ *          32 KiB at most, do not wait for the receive, as long as less than 1 MiB of them waits at the receiver.
+ * Errors   RUNJOB_INVALID_ARGUMENT at once: no such rank or set. From the handle: RUNJOB_MISMATCH when a message is
+ *          longer than its receive has room for, on both ranks; if the send is done by then, another operation of the
+ *          sender with this peer ends with it, in flight or the next one. RUNJOB_ABORTED when the peer has left the job
+ *          or the set was removed, RUNJOB_PEER_LOST as for the other operations. Other ranks may leave meanwhile.
+ * Progress While no thread of this rank waits, one of the library moves its messages.
+ * Note     runjob_check() and join do not concern messages, and the timeline does not show them.
+ */
+RUNJOB_API runjob_code runjob_send_async(const void* buffer, int64_t bytes, int32_t peer, int64_t tag,
+                                         int32_t process_set, runjob_handle* handle);
+RUNJOB_API runjob_code runjob_recv_async(void* buffer, int64_t bytes, int32_t peer, int64_t tag, int32_t process_set,
+                                         runjob_handle* handle);
+/* The sender of a finished receive, as a rank of the set, and the length of the message. Each may be NULL. */
+RUNJOB_API runjob_code runjob_received_from(runjob_handle handle, int32_t* peer, int64_t* bytes);
+
 /* 1 when done, even if it failed; 0 when not done; -1 for an unknown handle. */
 RUNJOB_API int runjob_poll(runjob_handle handle);
 

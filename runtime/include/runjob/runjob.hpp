@@ -307,6 +307,28 @@ class GatherHandle : public Handle {
   }
 };
 
+/// As the peer of a receive: any rank of the set.
+inline constexpr int any_rank = -1;
+
+/// A receive in flight or done.
+class ReceiveHandle : public Handle {
+ public:
+  using Handle::Handle;
+
+  struct Received {
+    int peer;           ///< the sender, as a rank of the set
+    std::size_t bytes;  ///< of the message
+  };
+  /// Waits until the message is there.
+  Received received() const {
+    wait();
+    std::int32_t peer = 0;
+    std::int64_t bytes = 0;
+    detail::check(runjob_received_from(get(), &peer, &bytes));
+    return {peer, static_cast<std::size_t>(bytes)};
+  }
+};
+
 /// Some of the job's ranks, among which collectives run: see runjob_process_set_add(). A value; cheap to copy.
 class ProcessSet {
  public:
@@ -499,6 +521,22 @@ class Communicator {
     return Handle(detail::submit(detail::described(RUNJOB_BARRIER, name, set_.id())));
   }
   void barrier(const std::string& name) const { detail::run(detail::described(RUNJOB_BARRIER, name, set_.id())); }
+
+  /// Sends a message to one rank of the set, which receives it: see runjob_send_async(). The buffer is lent until the
+  /// handle is done.
+  template <class T>
+  Handle send_async(std::span<const T> buffer, int peer, std::int64_t tag = 0) const {
+    runjob_handle handle = 0;
+    detail::check(runjob_send_async(buffer.data(), detail::bytes_of(buffer), peer, tag, set_.id(), &handle));
+    return Handle(handle);
+  }
+  /// `peer` may be any_rank. A message may be shorter than the buffer.
+  template <class T>
+  ReceiveHandle recv_async(std::span<T> buffer, int peer, std::int64_t tag = 0) const {
+    runjob_handle handle = 0;
+    detail::check(runjob_recv_async(buffer.data(), detail::bytes_of(buffer), peer, tag, set_.id(), &handle));
+    return ReceiveHandle(handle);
+  }
 
  private:
   runjob_operation broadcast_from(int root, const std::string& name) const {
