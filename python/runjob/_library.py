@@ -151,6 +151,11 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "runjob_grouped_output": (c_int, [c_int64, c_int32, POINTER(c_void_p), POINTER(_SHAPE), POINTER(c_int32)]),
     # handle, splits, nsplits
     "runjob_received_splits": (c_int, [c_int64, POINTER(_SHAPE), POINTER(c_int32)]),
+    # buffer, its bytes, peer, tag, process set, the handle as a result
+    "runjob_send_async": (c_int, [c_void_p, c_int64, c_int32, c_int64, c_int32, _HANDLE]),
+    "runjob_recv_async": (c_int, [c_void_p, c_int64, c_int32, c_int64, c_int32, _HANDLE]),
+    # handle, peer, bytes
+    "runjob_received_from": (c_int, [c_int64, _NUMBERS, POINTER(c_int64)]),
     "runjob_release": (None, [c_int64]),
     # bytes, the address as a result
     "runjob_symmetric_alloc": (c_int, [c_size_t, POINTER(c_void_p)]),

@@ -12,6 +12,7 @@ returns None instead of a Work if the call is synchronous and over.
 | reduce_scatter                       | reducescatter; of unequal tensors: allreduce, and each rank takes its part  |
 | gather, scatter, all_to_all          | alltoall with splits, so that no byte moves in vain                         |
 | barrier                              | barrier                                                                     |
+| send, recv                           | messages between two ranks, which the others do not take part in            |
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import torch
 
 from ..tensors import DTYPES
 from . import reductions
+from .messages import ANY_RANK, Message, MessageWork
 from .submission import Barrier, Description, Part
 from .work import Flights, Work
 
@@ -34,10 +36,6 @@ Tensor = torch.Tensor
 #: The names that operations of one signature take in turn: as many of them can be in flight.
 _TURNS = 4
 
-_NO_MESSAGES = (
-    'runjob has no send() and recv() between two ranks yet: make a group for them with dist.new_group(backend="gloo"), or '
-    "leave out --torch-backend runjob"
-)
 _Pair = tuple[Tensor, Tensor]
 
 
@@ -83,6 +81,7 @@ class Operations:
             self._flights.give_up("it was destroyed")
             self._flights.end()
             self.on_close()
+            self._flights.keep()
 
     abort = shutdown
 
@@ -333,14 +332,24 @@ class Operations:
     def _gathering(self, tensor: Tensor, room: Tensor) -> Description:
         return Description("allgather", [(_bytes_if_unknown(tensor.contiguous()), _bytes_if_unknown(room))], process_set=self._set)
 
-    def send(self, tensors: list[Tensor], rank: int, tag: int) -> Work | None:
-        raise NotImplementedError(_NO_MESSAGES)
+    # Messages.
 
-    def recv(self, tensors: list[Tensor], rank: int, tag: int) -> Work | None:
-        raise NotImplementedError(_NO_MESSAGES)
+    def send(self, tensors: list[Tensor], rank: int, tag: int) -> Work:
+        return self._message(f"send to rank {rank}", _one(tensors), rank, tag, is_send=True)
 
-    def recv_anysource(self, tensors: list[Tensor], tag: int) -> Work | None:
-        raise NotImplementedError(_NO_MESSAGES)
+    def recv(self, tensors: list[Tensor], rank: int, tag: int) -> Work:
+        return self._message(f"recv from rank {rank}", _one(tensors), rank, tag, is_send=False)
+
+    def recv_anysource(self, tensors: list[Tensor], tag: int) -> Work:
+        return self._message("recv from any rank", _one(tensors), ANY_RANK, tag, is_send=False)
+
+    def _message(self, what: str, tensor: Tensor, rank: int, tag: int, *, is_send: bool) -> Work:
+        self._check_open(what)
+        message = Message(tensor, rank, tag, self._set, is_send=is_send)
+        work = MessageWork(self._flights, message, f"{what} of {self._label}", self._seconds(None))
+        if self._batch is not None:
+            self._batch.append(work)
+        return work
 
     # Waiting.
 
@@ -372,8 +381,7 @@ class Operations:
         waits: bool = True,
     ) -> Work | None:
         """Submits the parts in order. Returns the Work, or None when the call is synchronous and over."""
-        if self._flights.failure is not None:
-            raise RuntimeError(f"{what} of {self._label}: the group has ended, because {self._flights.failure}")
+        self._check_open(what)
         handles: list[int] = []
         is_over = self._batch is None and waits and not getattr(opts, "asyncOp", True)
         with self._lock:
@@ -396,6 +404,10 @@ class Operations:
             work.wait()
             return None
         return work
+
+    def _check_open(self, what: str) -> None:
+        if self._flights.failure is not None:
+            raise RuntimeError(f"{what} of {self._label}: the group has ended, because {self._flights.failure}")
 
     def _name(self, what: str, signature: str, work: Work) -> bytes:
         """The name of the next operation of this signature, the same on all ranks. Names are used again, so that a step

@@ -60,6 +60,9 @@ class Work(dist.Work):
         self._lock = threading.RLock()
         self._future: Any = None
 
+    #: The call ends with its group. A message, which other ranks may never send, ends with the process set.
+    ends_with_group = True
+
     # What programs call.
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -99,7 +102,10 @@ class Work(dist.Work):
         self.wait()
 
     def source_rank(self) -> int:
-        raise RuntimeError(f"{self._what} has no source: only a receive from any rank has one")
+        raise RuntimeError(f"{self._what} has no source: only a recv() has one")
+
+    def _source_rank(self) -> int:
+        return self.source_rank()
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
         """A future of the outputs. Called by a function that another of these futures runs, it is complete when it is
@@ -204,9 +210,17 @@ class Flights:
         self.failure = self.failure or reason
 
     def end(self) -> None:
-        """Blocks until all works are done."""
+        """Blocks until all works are done that end with their group."""
         for work in list(self._works.values()):
-            work.end()
+            if work.ends_with_group:
+                work.end()
+
+    def keep(self) -> None:
+        """Keeps the works that are not over as long as the process lives: the library may still use their tensors."""
+        _unfinished.extend(work for work in self._works.values() if not work.is_over())
+
+
+_unfinished: list[Work] = []
 
 
 class _Completer:
