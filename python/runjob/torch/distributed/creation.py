@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import DebugLevel, get_debug_level
 
 from ... import basics, communicator, job
 from ..._library import library
@@ -59,11 +60,13 @@ def create(options: Any, backend_options: Any = None) -> RunjobProcessGroup | Ru
         return group
 
 
-def _open(kind: Any, number: int, members: list[int], rank: int, timeout: timedelta, label: str, store: Any) -> Any:
+def _open(
+    kind: Any, number: int, members: list[int], rank: int, timeout: timedelta, label: str, store: Any
+) -> RunjobProcessGroup | RunjobBackend:  # fmt: skip
     """A group of the class `kind` over the library's set `number`. It is kept until it is destroyed, because PyTorch's
     wrapper for debugging keeps the half of the object that is in C++ only.
     """
-    group = kind(number, members, rank, timeout, label)
+    group: RunjobProcessGroup | RunjobBackend = kind(number, members, rank, timeout, label)
     group.store = store
     _attach(group, number, members, rank)
     _groups.append(group)
@@ -118,8 +121,8 @@ def _has_hooks() -> bool:
     """True if PyTorch wraps each group, or attaches to it what checks its tensors or records its calls: that needs a group
     of its own. It attaches a recorder without being asked, which is no reason to make every call slower.
     """
-    is_recorded = any(os.environ.get(name, "0") != "0" for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"))
-    return dist.get_debug_level() == dist.DebugLevel.DETAIL or os.environ.get("TORCH_DIST_NAN_CHECK") == "1" or is_recorded
+    is_recorded = any(os.environ.get(name, "") not in ("", "0") for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"))
+    return get_debug_level() == DebugLevel.DETAIL or os.environ.get("TORCH_DIST_NAN_CHECK") == "1" or is_recorded
 
 
 def _is_alone(options: Any) -> bool:

@@ -53,7 +53,7 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
         _ProcessGroup.__init__(self, rank, len(ranks))
         self.open(process_set, ranks, rank, timeout, label)
         self._inner = _inner(process_set, ranks, rank, timeout, label)
-        if hasattr(self, "_set_default_backend"):  # from PyTorch 2.6 on
+        if hasattr(self, "_set_default_backend"):  # PyTorch 2.4 has no such method
             self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
         self._register_backend(_CPU, dist.ProcessGroup.BackendType.CUSTOM, self._inner)
 
@@ -78,7 +78,7 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
         """A group of some of the ranks, on each of them; None on the others. `new_ranks` are indices in this group."""
         if self._rank not in new_ranks:
             return None
-        store = dist.PrefixStore(f"{group_name}/", self.store)
+        store = PrefixStore(f"{group_name}/", self.store)
         group = self.on_split(list(new_ranks), timeout or self._timeout, f"group {group_name}", store)
         group._set_group_name(group_name)
         group._set_group_desc(group_desc or f"a part of {self._label}")

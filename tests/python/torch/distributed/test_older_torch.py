@@ -1,10 +1,12 @@
 """What holds with each PyTorch from 2.4 on: packaging/torch_versions.sh runs this file with older ones."""
 
+import os
+
 import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-from both_backends import caught, compared, over
+from both_backends import begin, caught, compared, over
 from installed_ranks import run
 from torch.nn.parallel import DistributedDataParallel
 
@@ -64,8 +66,6 @@ def test_a_program_computes_what_it_computes_over_gloo(call_ranks, program):
 
 
 def one_raises():
-    from both_backends import begin
-
     begin("runjob")
     step = DistributedDataParallel(torch.nn.Linear(4, 2))
     step(torch.ones(2, 4)).sum().backward()
@@ -78,15 +78,17 @@ def test_the_other_rank_gets_the_exception(run_ranks):
     assert "ValueError: rank 1 has a bad batch" in run_ranks(one_raises, 2, status=1).results[0]
 
 
-def a_backend_for_each_device():
+def debugging_in_detail():
+    os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
+    dist.set_debug_level_from_env()
     if VERSION >= (2, 14):
-        return over("cpu:runjob,cuda:gloo", lambda: type(dist.group.WORLD).__name__)
-    return caught(lambda: over("cpu:runjob,cuda:gloo", lambda: None))
+        return over("runjob", lambda: type(dist.group.WORLD).__name__)
+    return caught(lambda: begin("runjob"))
 
 
-def test_a_backend_for_each_device_needs_a_newer_torch(run_ranks):
-    expected = "ProcessGroup" if VERSION >= (2, 14) else "needs PyTorch 2.14 or later"
-    for text in run_ranks(a_backend_for_each_device, 2).results:
+def test_hooks_need_a_newer_torch(run_ranks):
+    expected = "ProcessGroup" if VERSION >= (2, 14) else "DETAIL, needs PyTorch 2.14 or later; this is"
+    for text in run_ranks(debugging_in_detail, 2).results:
         assert expected in text
 
 
