@@ -82,7 +82,7 @@ class DistributedAdasumMixin(WrappingMixin):
 
     def _reduces(self) -> bool:
         process_set = self._reduction.process_set
-        return job.size() != 1 and bool(process_set.included()) and process_set.size() > 1
+        return job.size() != 1 and bool(process_set.included()) and (process_set.size() or 1) > 1
 
     def _reduced_changes(self, parameters: Sequence[torch.Tensor], before: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         compression, native = split(self._reduction.compression, NATIVE)

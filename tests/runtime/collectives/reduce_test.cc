@@ -26,6 +26,8 @@ double combine(ReduceOp op, double a, double b) {
       return std::max(a, b);
     case ReduceOp::kProduct:
       return a * b;
+    case ReduceOp::kAdasum:  // is made of other operations
+      break;
   }
   return 0;
 }

@@ -18,7 +18,7 @@ from ...torch_version import has_new_backends
 from .backend import RunjobBackend
 from .operations import Operations
 from .store_exchange import over_store
-from .work import Work
+from .work import Label, Work
 
 _CPU = torch.device("cpu")
 _ProcessGroup: Any = dist.ProcessGroup  # its types differ between versions of PyTorch, and have no place for None
@@ -128,7 +128,7 @@ class RunjobProcessGroup(Operations, _ProcessGroup):  # type: ignore[misc]
         for each in (self, self._inner):
             each.open(number, range(size), rank, self._timeout, self._label)
         self.store, self.on_close, self.on_split = kept
-        return Work(self._flights, [], [], [], None, f"reconfigure() of {self._label}", None)
+        return Work(self._flights, [], [], [], None, Label("reconfigure()", 0, self._label), None)
 
     # The names by which PyTorch calls the same operations, which differ between its versions.
     _allgather_base = Operations.all_gather_single
