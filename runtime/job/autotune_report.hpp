@@ -17,7 +17,7 @@ class AutotuneReport {
  public:
   /// `size`: the number of ranks. `has_hosts`: they are on several hosts. `continues`: the log of an earlier generation
   /// of the job is there, and its lines stay.
-  /// Errors  Error(kUsage) for a log that cannot be written.
+  /// Errors  Error(kUsage) for a log that cannot be opened, Error(kSystem) for one that cannot be written.
   AutotuneReport(const RuntimeConfig& config, int size, bool has_hosts, bool continues);
 
   /// Adds a line to the log, if there is one, and writes it at once. `step_bytes`: those of a step's gradients.

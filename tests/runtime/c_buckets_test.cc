@@ -19,7 +19,9 @@ nlohmann::json settings() {
 
 TEST_CASE("the size of buckets is rank 0's on all ranks, and rank 0 alone has the limits of the search",
           "[runtime][multiproc]") {
-  check_all_ok(run_ranks(with(on_one_host(2), "RUNJOB_AUTOTUNE", "1"), [](int rank) {
+  RankOptions options = on_one_host(2);
+  options.environment["RUNJOB_AUTOTUNE"] = "1";
+  check_all_ok(run_ranks(options, [](int rank) {
     ::setenv("RUNJOB_FUSION_THRESHOLD", rank == 0 ? "2MB" : "64MB", 1);
     check(runjob_init());
     const nlohmann::json found = settings();
