@@ -15,6 +15,7 @@
 #include "rendezvous/meeting_place.hpp"
 #include "runtime/backends/backend_text.hpp"
 #include "runtime/job/mesh_setup.hpp"
+#include "runtime/life/goodbye.hpp"
 #include "runtime/mpi_start/key_store.hpp"
 #include "runtime/mpi_start/store_meeting.hpp"
 
@@ -175,7 +176,8 @@ Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& 
   };
 }
 
-/// Messages need no agreement, so that they go on while some ranks leave. `listener`: where other ranks connect for
+/// Messages need no agreement, so that they go on while some ranks leave, also when that ends the engine: it then had an
+/// operation in flight. `listener`: where other ranks connect for
 /// them, also before this rank has any.
 void follow(Engine& engine, const std::shared_ptr<RankMessages>& messages, int listener) {
   engine.on_visitors(listener, [weak = std::weak_ptr(messages)] {
@@ -192,7 +194,7 @@ void follow(Engine& engine, const std::shared_ptr<RankMessages>& messages, int l
       case PhaseEvent::kReleased:
         return all->nobody_explains();
       case PhaseEvent::kEnd:
-        return all->end(why);
+        return is_goodbye(why) ? all->someone_leaves() : all->end(why);
     }
   });
 }

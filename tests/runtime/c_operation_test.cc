@@ -155,7 +155,7 @@ TEST_CASE("a struct that describes no operation is refused at once, with the rea
     refuse("whose `size` is its size", [](auto& each) { each.size = 8; });
     refuse("4 is not a kind of operation", [](auto& each) { each.kind = 4; });
     refuse("allreduce without a name: 0 tensors", [](auto& each) { each.name = nullptr, each.count = 0; });
-    refuse("2 is not a reduction", [](auto& each) { each.op = 2; });
+    refuse("6 is not a reduction", [](auto& each) { each.op = 6; });
     refuse("9 is not a compression", [](auto& each) { each.compression = 9; });
     refuse("7 is not a kind of memory", [](auto& each) { each.memory = 7; });
     refuse("allreduce 'x': 0 tensors", [](auto& each) { each.count = 0; });

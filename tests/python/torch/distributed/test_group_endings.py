@@ -10,8 +10,9 @@ import runjob.torch as hvd
 import runjob.torch.distributed  # noqa: F401  # registers the backend with any PyTorch
 
 LIMIT = timedelta(seconds=1)
-#: After the time limit. A member that answers does so within milliseconds; the machine may be busy.
-SOON_SECONDS = 1.0
+#: After the time limit: far below the limits of everything else. A member answers within milliseconds, but the machine may
+#: be busy.
+SOON_SECONDS = 20.0
 
 
 def caught(run):
@@ -89,8 +90,8 @@ def one_calls_something_else():
 
 def test_a_rank_that_calls_something_else_has_the_error_too(call_ranks):
     for text, seconds in call_ranks(one_calls_something_else, 3):
-        assert "is not done after 1 s" in text and "was not submitted by rank" in text
-        assert seconds < LIMIT.total_seconds() + SOON_SECONDS
+        assert text.startswith("MismatchError: ") and "the ranks disagree on the kind of operation: allreduce on ranks 0 " in text
+        assert seconds < SOON_SECONDS
 
 
 def one_misses_a_barrier():
