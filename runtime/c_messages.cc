@@ -25,7 +25,8 @@ MessageSet set_of(const Job& job, int32_t process_set, const char* what) {
     std::iota(set.ranks.begin(), set.ranks.end(), 0);
     return set;
   }
-  static_cast<void>(job.process_sets->find(process_set, [what] { return std::string(what); }));  // throws unless this rank is a member
+  static_cast<void>(job.process_sets->find(
+      process_set, [what] { return std::string(what); }));  // throws unless this rank is a member
   set.ranks = job.process_sets->ranks(process_set);
   return set;
 }

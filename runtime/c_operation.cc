@@ -171,12 +171,11 @@ const runjob_operation& known_part_of(const runjob_operation* from, runjob_opera
 /// Calls `use` with the engine of a process set, and returns its result. `what` returns the operation, for errors.
 template <class Use>
 auto with_engine(int process_set, const std::function<std::string()>& what, Use use) {
-  return Process::current().with_job([&](const Job& job) {
-    return use(process_set == 0 ? job.engine : job.process_sets->find(process_set, what));
-  });
+  return Process::current().with_job(
+      [&](const Job& job) { return use(process_set == 0 ? job.engine : job.process_sets->find(process_set, what)); });
 }
 
-/// The same with the engine that runs the operation, which meanwhile has the name that it has among those of the engine.
+/// The same with the engine that runs the operation. Meanwhile the operation has its name among those of the engine.
 template <class Use>
 auto with_engine(SubmissionView& operation, Use use) {
   const int set = operation.signature.process_set;

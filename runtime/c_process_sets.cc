@@ -185,8 +185,7 @@ runjob_code runjob_give_up(runjob_handle handle, const char* reason) {
     const std::shared_ptr<OperationOwner> owner = Process::current().handles().owner(handle);
     if (completion->done() || !owner) return Status();
     const auto engine = std::dynamic_pointer_cast<Engine>(owner);
-    if (!engine)
-      throw Error(Errc::kInvalidArgument, "a message cannot be given up alone; give its process set up");
+    if (!engine) throw Error(Errc::kInvalidArgument, "a message cannot be given up alone; give its process set up");
     const auto origin = engine->origin_of(*completion);
     if (!origin) return Status();
     const std::string text = fmt::format("{}: {}", origin->operation, to_reason(reason));

@@ -176,9 +176,8 @@ Gather gather_by(MeetingPlace& meeting, const JoinReply& place, const MeshPlan& 
   };
 }
 
-/// Messages need no agreement, so that they go on while some ranks leave, also when that ends the engine: it then had an
-/// operation in flight. `listener`: where other ranks connect for
-/// them, also before this rank has any.
+/// Messages need no agreement, so that they go on while some ranks leave, also when that ends the engine, which then
+/// had an operation in flight. `listener`: where other ranks connect for them, also before this rank has any.
 void follow(Engine& engine, const std::shared_ptr<RankMessages>& messages, int listener) {
   engine.on_visitors(listener, [weak = std::weak_ptr(messages)] {
     if (const std::shared_ptr<RankMessages> all = weak.lock()) all->accept_visitors();
