@@ -135,7 +135,8 @@ sys.stdout.buffer.write(data)
 
 def test_slow_reader_loses_nothing():
     """The reader takes 64 KiB now and then: ranks are slowed down, memory stays bounded, all lines arrive."""
-    code = "import sys\nfor i in range(200_000): print(i, 'y' * 50)"
+    # print() would write a line in pieces, between which a busy machine may show what there is.
+    code = "import sys\nfor i in range(200_000): sys.stdout.write(f'{i} ' + 'y' * 50 + chr(10))"
     process = subprocess.Popen(command("-np", "2", *python(code)), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     text = bytearray()
     while True:
