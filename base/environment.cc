@@ -13,6 +13,11 @@ constexpr std::array<std::string_view, 5> kNamesOfLibraries{"RUNJOB_NCCL_LIBRARY
 
 }  // namespace
 
+std::string_view value_of(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string_view() : std::string_view(found->second);
+}
+
 Environment current_environment() {
   Environment result;
   const bool has_more_rights = ::getauxval(AT_SECURE) != 0;

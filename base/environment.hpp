@@ -10,6 +10,9 @@ namespace runjob {
 /// Names and values are bytes: neither needs to be UTF-8.
 using Environment = std::map<std::string, std::string, std::less<>>;
 
+/// The value of a variable, lent by `environment`; "" when it is not set.
+std::string_view value_of(const Environment& environment, std::string_view name);
+
 /// The variables of this process. No other code reads them; each program calls this once, in main() or init().
 /// Without those that name folders or files of libraries to load, in a program that has more rights than its caller
 /// (AT_SECURE): whoever starts it would run his code with these rights. The loader ignores LD_LIBRARY_PATH likewise.

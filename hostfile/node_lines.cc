@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "hostfile/host_pattern.hpp"
+#include "hostfile/text_lines.hpp"
 
 namespace runjob {
 
@@ -17,28 +18,23 @@ std::string take_node_name(TextCursor& cursor) {
 }
 
 void add_node(HostMerger& merger, const TextCursor& cursor, std::size_t start, const Host& host) {
-  if (merger.hosts().size() > kMaxHosts) cursor.fail_at(start, fmt::format("expected at most {} hosts", kMaxHosts));
   const std::string problem = merger.add(host);
   if (!problem.empty()) cursor.fail_at(start, problem);
+  if (merger.hosts().size() > kMaxHosts) cursor.fail_at(start, fmt::format("expected at most {} hosts", kMaxHosts));
 }
 
 std::vector<Host> parse_node_lines(std::string_view text, std::string_view source,
                                    const std::function<Host(TextCursor&)>& take) {
   HostMerger merger;
-  for (int line_number = 1; !text.empty(); ++line_number) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    TextCursor cursor(line, source, line_number);
+  for_each_line(text, source, [&](TextCursor& cursor) {
     cursor.skip_blanks();
-    if (cursor.at_end()) continue;
+    if (cursor.at_end()) return;
     const std::size_t start = cursor.position();
     const Host host = take(cursor);
     cursor.skip_blanks();
     if (!cursor.at_end()) cursor.expected("the end of the line");
     add_node(merger, cursor, start, host);
-  }
+  });
   if (merger.mentions() == 0)
     throw Error(Errc::kHostfile, fmt::format("{}: expected at least one host, found none", source));
   return merger.hosts();

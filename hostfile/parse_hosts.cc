@@ -9,6 +9,7 @@
 #include "hostfile/host_pattern.hpp"
 #include "hostfile/merge_hosts.hpp"
 #include "hostfile/text_cursor.hpp"
+#include "hostfile/text_lines.hpp"
 
 namespace runjob {
 namespace {
@@ -76,14 +77,7 @@ std::vector<Host> parse_hostfile(std::string_view text, std::string_view source)
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   HostMerger merger;
-  for (int line_number = 1; !text.empty(); ++line_number) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    TextCursor cursor(line, source, line_number);
-    parse_hostfile_line(cursor, merger);
-  }
+  for_each_line(text, source, [&](TextCursor& cursor) { parse_hostfile_line(cursor, merger); });
   if (merger.mentions() == 0)
     throw Error(Errc::kHostfile, fmt::format("{}: expected at least one host, found none", source));
   return merger.hosts();
@@ -92,15 +86,9 @@ std::vector<Host> parse_hostfile(std::string_view text, std::string_view source)
 std::vector<Host> parse_discovered_hosts(std::string_view text, std::string_view source, int slots_per_host) {
   HostMerger merger;
   std::set<std::string_view> seen;
-  for (int line_number = 1; !text.empty(); ++line_number) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    if (!seen.insert(line).second) continue;
-    TextCursor cursor(line, source, line_number);
-    parse_hostfile_line(cursor, merger, slots_per_host);
-  }
+  for_each_line(text, source, [&](TextCursor& cursor) {
+    if (seen.insert(cursor.rest()).second) parse_hostfile_line(cursor, merger, slots_per_host);
+  });
   return merger.hosts();
 }
 

@@ -11,15 +11,20 @@
 
 namespace runjob {
 
-Hostfile read_hostfile(const std::string& path, const std::string& name) {
-  Hostfile result;
+HostText read_host_text(const std::string& path, const std::string& what, const std::string& name) {
+  HostText result;
   const auto check_mode = [&](int file, const struct ::stat& info) {
     const std::string reason = reason_others_may_write(file, info, name);
-    if (!reason.empty()) throw Error(Errc::kUsage, fmt::format("bad permissions on hostfile {}: {}", name, reason));
+    if (!reason.empty()) throw Error(Errc::kUsage, fmt::format("bad permissions on {} {}: {}", what, name, reason));
     result.owner = info.st_uid;
   };
-  result.hosts = parse_hostfile(read_file(path, "hostfile", check_mode), name);
+  result.text = read_file(path, what, check_mode);
   return result;
+}
+
+Hostfile read_hostfile(const std::string& path, const std::string& name) {
+  const HostText read = read_host_text(path, "hostfile", name);
+  return {parse_hostfile(read.text, name), read.owner};
 }
 
 }  // namespace runjob

@@ -13,12 +13,6 @@
 namespace runjob {
 namespace {
 
-/// "" when it is not set.
-std::string_view value_of(const Environment& environment, std::string_view name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string_view() : std::string_view(found->second);
-}
-
 /// The newer of two names that is set, and its value.
 struct Variable {
   std::string_view name;

@@ -15,11 +15,6 @@
 namespace runjob {
 namespace {
 
-std::string_view value_of(const Environment& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string_view() : std::string_view(found->second);
-}
-
 int number_in(const Environment& environment, const char* name, int low, int high) {
   try {
     return static_cast<int>(parse_integer(value_of(environment, name), name, low, high));

@@ -25,11 +25,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-std::string value_of(const Environment& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 Error no_answer(std::chrono::milliseconds limit) {
   return {Errc::kConnect,
           fmt::format("no answer within {:g} s; is it up, and does a firewall let SSH through? (--connect-timeout)",
@@ -43,7 +38,7 @@ struct AgentConnector::Ssh {
       : agent(describe_agent(program_path("runjob-agent"))),
         account(local_account()),
         config(read_ssh_config({account.home + "/.ssh/config", account.home})),
-        agent_socket(value_of(environment, "SSH_AUTH_SOCK")),
+        agent_socket(std::string(value_of(environment, "SSH_AUTH_SOCK"))),
         connector(executor, options) {}
 
   const AgentFile agent;

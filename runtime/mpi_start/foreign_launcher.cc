@@ -11,18 +11,12 @@
 namespace runjob::runtime {
 namespace {
 
-/// The variable's value; empty when it is not set.
-std::string value_of(const Environment& environment, std::string_view name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 bool is_set(const Environment& environment, std::string_view name) {
   return !value_of(environment, name).empty();
 }
 
 int number(const Environment& environment, std::string_view name, int low, int otherwise) {
-  const std::string value = value_of(environment, name);
+  const std::string_view value = value_of(environment, name);
   if (value.empty()) return otherwise;
   return static_cast<int>(parse_integer(value, name, low, std::numeric_limits<int>::max()));
 }
@@ -31,13 +25,13 @@ int number(const Environment& environment, std::string_view name, int low, int o
 /// not look.
 std::vector<std::string> library_folders(const Environment& environment) {
   std::vector<std::string> folders;
-  const auto add = [&](const std::string& prefix) {
+  const auto add = [&](std::string_view prefix) {
     for (const char* folder : {"lib", "lib64", "lib/openmpi"}) folders.push_back(fmt::format("{}/{}", prefix, folder));
   };
   for (const char* name : {"PMIX_PREFIX", "OPAL_PREFIX", "PRTE_PREFIX"}) {
     if (is_set(environment, name)) add(value_of(environment, name));
   }
-  if (is_set(environment, "OMPI_LIBDIR_LOC")) folders.push_back(value_of(environment, "OMPI_LIBDIR_LOC"));
+  if (is_set(environment, "OMPI_LIBDIR_LOC")) folders.emplace_back(value_of(environment, "OMPI_LIBDIR_LOC"));
   return folders;
 }
 
@@ -99,7 +93,7 @@ ForeignLauncher started_somehow(const Environment& environment) {
 std::string warning_of_tasks_alone(const Environment& environment) {
   // No warning in a batch script or a shell of salloc, which are one process each and have SLURM_NTASKS as well.
   if (!is_set(environment, "SLURM_STEP_ID") || value_of(environment, "SLURM_PROCID") != "0") return "";
-  const std::string tasks = value_of(environment, "SLURM_STEP_NUM_TASKS");
+  const std::string_view tasks = value_of(environment, "SLURM_STEP_NUM_TASKS");
   if (tasks.empty() || tasks == "1") return "";
   return fmt::format(
       "srun has started {} tasks without PMIx or PMI, so that each of them is a job of its own, of size 1; "

@@ -33,3 +33,16 @@ TEST_CASE("slots of hosts that are named again are added, up to the most", "[uni
   CHECK_THROWS_WITH(parse_node_lines("a\na\n a\n", "f", take),
                     ContainsSubstring("f: line 3, column 2: host a is named again"));
 }
+
+TEST_CASE("a list has at most 100,000 hosts", "[unit]") {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "n" + std::to_string(i) + "\n";
+  const auto take = [](TextCursor& cursor) {
+    Host host;
+    host.name = take_node_name(cursor);
+    return host;
+  };
+  CHECK(parse_node_lines(text + "n7\n", "f", take).size() == 100'000);
+  CHECK_THROWS_WITH(parse_node_lines(text + "more\n", "f", take),
+                    "f: line 100001, column 1: expected at most 100000 hosts");
+}
