@@ -279,7 +279,7 @@ def call_over(
     """
     exchanger = Exchanger(exchange, what, _start_timeout() if limit is None else limit)
     try:
-        run(lambda: call(exchanger.function), meanwhile or exchanger.watch_until)
+        run(lambda: call(exchanger.function()), meanwhile or exchanger.watch_until)
     except Exception:
         exchanger.raise_error()
         raise

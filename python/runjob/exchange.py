@@ -28,20 +28,24 @@ Exchange = Callable[[bytes], Sequence[bytes]]
 class Exchanger:
     """One exchange function for one call of the library.
 
-    function  the argument `exchange` of that call; `context` is not used.
-    error     the exception that the exchange has raised, if any.
-    Owner     it must outlive the call.
+    error  the exception that the exchange has raised, if any.
     """
 
     def __init__(self, exchange: Exchange, what: str, limit: float) -> None:
         """`what` names the exchange in errors; it may take `limit` seconds."""
-        self.function = CFunction(self._called)
         self.error: BaseException | None = None
         self._exchange = exchange
         self._what = what
         self._limit = limit
         self._began: float | None = None  # the time at which the exchange was called that runs now
         self._text: Any = None  # lent to the library
+
+    def function(self) -> Any:
+        """The argument `exchange` of the library's call; `context` is not used. The caller keeps it until the call has returned.
+        It is not kept here, or this object, and what the exchange holds, would live until Python looks for cycles: a store
+        of torch.distributed may be a server, which answers for the next one at its port.
+        """
+        return CFunction(self._called)
 
     def watch_until(self, ended: threading.Event) -> None:
         """Waits until `ended` is set, which is when the library's call has returned.

@@ -13,6 +13,7 @@ from test_pages import LIMIT_SECONDS, ROOT, check, variables
 from testbed import Testbed
 
 sys.path += [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "python" / "torch" / "distributed")]
+import entry_points  # noqa: E402
 import installed_ranks  # noqa: E402
 
 PAGE = ROOT / "docs" / "pytorch-libraries.md"
@@ -36,7 +37,7 @@ def commands():
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """A folder for PYTHONPATH in which PyTorch finds the entry points of the package."""
-    return installed_ranks.install(tmp_path_factory.mktemp("packages") / "installed")
+    return entry_points.install(tmp_path_factory.mktemp("packages") / "installed")
 
 
 @pytest.fixture(scope="module")

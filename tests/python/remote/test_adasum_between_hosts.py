@@ -59,7 +59,7 @@ def bed():
 @pytest.mark.parametrize("framework", ["numpy", "torch", "tensorflow"])
 def test_it_is_the_tree_with_the_same_bits_alone_and_in_a_group(bed, framework):
     if framework == "tensorflow":
-        pytest.importorskip("tensorflow")
+        pytest.importorskip("tensorflow.python")  # tests/python/tensorflow is a package of that name for Python
     done = run(bed, "-H", "s1:2,s2:2", sys.executable, "-c", RANK, framework, variables=VARIABLES)
     assert done.returncode == 0, done.stderr
     digests = [line.split()[-1] for line in done.stdout.splitlines() if "digest" in line]

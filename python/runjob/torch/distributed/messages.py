@@ -14,7 +14,7 @@ import torch
 from ... import job
 from ..._library import library
 from ...exceptions import Error
-from .submission import Part
+from .submission import Part, dense, is_dense
 from .work import Flights, Label, Work
 
 #: As the peer of a receive: any rank of the group.
@@ -33,11 +33,11 @@ class Message(Part):
         self._is_send = is_send
         self.tensor = tensor.detach()
         # In the memory of the processor, in one piece.
-        is_direct = tensor.is_contiguous() and tensor.device.type == "cpu"
+        is_direct = is_dense(tensor) and tensor.device.type == "cpu"
         if is_direct:
             self._whole = self.tensor
         elif is_send:
-            self._whole = self.tensor.cpu().contiguous()
+            self._whole = dense(self.tensor.cpu())
         else:
             self._whole = torch.empty(tensor.shape, dtype=tensor.dtype)
         self._arguments = (self._whole.data_ptr(), self._whole.numel() * self._whole.element_size(), peer, tag, process_set)

@@ -38,7 +38,7 @@ from ..._library import library
 from ...exceptions import Error, InvalidArgumentError
 from . import reductions
 from .messages import ANY_RANK, Message, MessageWork
-from .submission import Barrier, Description, Part, Reusable
+from .submission import Barrier, Description, Part, Reusable, dense, is_dense
 from .work import Flights, Label, Work
 
 Tensor = torch.Tensor
@@ -71,7 +71,12 @@ class Operations:
         self._lock = threading.Lock()
         self._batch: list[Work] | None = None
         self._is_closed = False
-        # The function that creates groups sets these.
+        self._detach()
+
+    def _detach(self) -> None:
+        """The group holds nothing any more that the function set that creates groups: PyTorch's store, which may be a server
+        on this rank, ends with the last object that holds it.
+        """
         self.store: Any = None  # torch.distributed's store, where the members meet
         self.on_close: Callable[[], None] = lambda: None
         self.on_split: Callable[[list[int], timedelta, str, Any], Any] = lambda indices, timeout, label, store: None
@@ -94,6 +99,7 @@ class Operations:
             self._flights.close("it was destroyed")
             self._flights.end()
             self.on_close()
+            self._detach()
             self._flights.keep()
 
     def abort(self) -> None:
@@ -116,7 +122,7 @@ class Operations:
         if not _TAKES_NONE or getattr(opts, "asyncOp", True) or self._batch is not None or self._flights.failure is not None:
             return False
         op, dtype = reductions.SIMPLE.get(opts.reduceOp.op.value), tensor.dtype
-        if op is None or dtype not in DTYPES or not tensor.is_cpu or tensor.is_sparse or not _is_dense(tensor):
+        if op is None or dtype not in DTYPES or not tensor.is_cpu or tensor.is_sparse or not is_dense(tensor):
             return False
         key = (dtype, op)
         # Another thread, or a signal handler in this one, makes structs of its own meanwhile.
@@ -151,7 +157,7 @@ class Operations:
         pairs: list[_Pair] = []
         results: list[_Pair] = []
         for tensor, reduction in zip(tensors, chosen):
-            whole = _dense(tensor)
+            whole = dense(tensor)
             sent = reduction.sent(whole)
             output = sent if keeps and whole is tensor and reduction.is_direct else torch.empty_like(sent)
             pairs.append((sent, output))
@@ -236,10 +242,10 @@ class Operations:
         return self._start("reduce_scatter", [part], [output], finish, opts)
 
     def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work | None:
-        return self._scatter_reduced("reduce_scatter_tensor", output, _dense(input), opts)
+        return self._scatter_reduced("reduce_scatter_tensor", output, dense(input), opts)
 
     def reduce_scatter_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work | None:
-        prepared = [self._scattering(output, _dense(tensor), opts) for output, tensor in zip(outputs, inputs)]
+        prepared = [self._scattering(output, dense(tensor), opts) for output, tensor in zip(outputs, inputs)]
         return self._start("reduce_scatter_coalesced", [part for part, _ in prepared], outputs, _each(prepared), opts)
 
     def _scatter_reduced(self, what: str, output: Tensor, whole: Tensor, opts: Any) -> Work | None:
@@ -259,7 +265,7 @@ class Operations:
 
             return self._gathering(whole, room), combine
         sent = reduction.sent(whole)
-        is_direct = _is_dense(output) and reduction.is_direct
+        is_direct = is_dense(output) and reduction.is_direct
         received = reductions.seen_as(output, reduction.dtype) if is_direct else torch.empty_like(sent[: sent.numel() // size])
         part = Description(
             "reducescatter",
@@ -277,7 +283,7 @@ class Operations:
 
     def broadcast(self, tensors: list[Tensor], opts: Any = None) -> Work | None:
         tensor = _one(tensors)
-        whole = _dense(tensor)
+        whole = dense(tensor)
         seen = _bytes_if_unknown(whole)
         part = Description("broadcast", [(seen, seen)], process_set=self._set, root=self._ranks[self._root(opts)])
         finish = None if whole is tensor else lambda: _copy(tensor, whole)
@@ -361,9 +367,9 @@ class Operations:
         """Sends `sends[r]` elements to rank r and takes `takes[r]` from it. What arrives fills `receives`, in the order of
         the ranks.
         """
-        whole = _bytes_if_unknown(_dense(tensor))
+        whole = _bytes_if_unknown(dense(tensor))
         factor = whole.numel() // tensor.numel() if tensor.numel() else 1
-        is_direct = len(receives) == 1 and _is_dense(receives[0])
+        is_direct = len(receives) == 1 and is_dense(receives[0])
         room = (
             receives[0]
             if is_direct
@@ -381,7 +387,7 @@ class Operations:
         size = len(self._ranks)
         if output.numel() != size * tensor.numel():
             raise ValueError(f"all_gather_into_tensor: the output has {output.numel()} elements, not {size} times the input's {tensor.numel()}")
-        room = output if _is_dense(output) else torch.empty_like(output, memory_format=torch.contiguous_format)
+        room = output if is_dense(output) else torch.empty_like(output, memory_format=torch.contiguous_format)
         part = self._gathering(tensor, room)
         return part, None if room is output else lambda: _copy(output, room)
 
@@ -391,7 +397,7 @@ class Operations:
         seen = _bytes_if_unknown(room)
         factor = seen.numel() // room.numel() if room.numel() else 1
         counts = [count * factor for count in takes] or [seen.numel() // size] * size
-        return Description("allgather", [(_bytes_if_unknown(_dense(tensor)), seen)], process_set=self._set, takes=counts)
+        return Description("allgather", [(_bytes_if_unknown(dense(tensor)), seen)], process_set=self._set, takes=counts)
 
     # Messages.
 
@@ -552,17 +558,6 @@ def _joined(parts: Sequence[Tensor], dtype: torch.dtype, device: torch.device | 
     if not parts:
         return torch.empty(0, dtype=dtype, device=device)
     return torch.cat([part.detach().reshape(-1) for part in parts])
-
-
-def _dense(tensor: Tensor) -> Tensor:
-    """`tensor` if its memory has its elements one after the other, else a copy. There are views with gaps, and views that
-    conjugate or negate what is in memory.
-    """
-    return tensor.contiguous().resolve_conj().resolve_neg()
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
 
 def _elements(tensor: Tensor, splits: list[int], size: int) -> list[int]:

@@ -30,6 +30,11 @@ def over_store(store: Any, rank: int, size: int, limit: float, what: str) -> Exc
             if not missing or time.monotonic() - began < limit / 2:
                 raise
             raise TimeoutError(f"{what}: of {size} ranks, these have not come in {limit:g} s: {', '.join(missing)}") from None
-        return [bytes(store.get(key)) for key in keys]
+        answers = [bytes(store.get(key)) for key in keys]
+        if store.add(f"{prefix}/read", 1) == size:
+            store.set(f"{prefix}/done", b"")
+        if rank == 0:  # the store may be a server of this rank, which must not end before the others have read
+            store.wait([f"{prefix}/done"], timedelta(seconds=limit))
+        return answers
 
     return exchange

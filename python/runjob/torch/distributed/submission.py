@@ -137,6 +137,17 @@ class Reusable(Part):
         return 0
 
 
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor` if its memory has its elements one after the other, else a copy. There are views with gaps, and views that
+    conjugate or negate what is in memory.
+    """
+    return tensor.contiguous().resolve_conj().resolve_neg()
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
 def _shape(tensor: torch.Tensor, rows: int) -> Any:
     """The extents that the library sees: one, or two if the first is given as `rows`."""
     if rows:

@@ -10,12 +10,6 @@ import torch
 import torch.distributed as dist
 
 import runjob.torch.distributed  # noqa: F401  # registers the backend with any PyTorch
-from runjob.torch.distributed import operations
-
-#: Tests of what communicates between two ranks alone run as soon as the backend has that.
-HAS_MESSAGES = not hasattr(operations, "_NO_MESSAGES")
-NEEDS_MESSAGES = "needs point to point: the backend has no send() and recv()"
-
 
 _numbers = itertools.count()
 #: If one of Gloo's threads drops the last reference to its group, it waits for its own end, and the process aborts.

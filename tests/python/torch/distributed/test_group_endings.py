@@ -1,5 +1,8 @@
 """How a group ends on all its ranks, by its time limit or by abort(), and what goes on then."""
 
+import gc
+import os
+import socket
 import time
 from datetime import timedelta
 
@@ -136,3 +139,21 @@ def test_abort_ends_the_group_on_all_ranks(call_ranks):
     for _, goes_on, later, job in results:
         assert (goes_on, job) == (2.0, 2.0)
         assert "its rank 1 called abort()" in later
+
+
+def a_server_after_its_group():
+    """True for rank 0, whose store was the server, if nobody answers at its port once the group is destroyed."""
+    gc.collect()
+    gc.disable()  # what only a cycle of references keeps would live on
+    try:
+        dist.init_process_group("runjob")
+        dist.all_reduce(torch.ones(1))
+        dist.destroy_process_group()
+        with socket.socket() as client:
+            return client.connect_ex((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))) != 0
+    finally:
+        gc.enable()
+
+
+def test_the_store_ends_with_its_group(call_ranks):
+    assert call_ranks(a_server_after_its_group, 2)[0]

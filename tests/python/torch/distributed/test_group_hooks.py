@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 import torch.distributed as dist
-from both_backends import HAS_MESSAGES, NEEDS_MESSAGES, caught, over
+from both_backends import caught, over
 
 PROPERTIES = (
     "supports_splitting", "supports_coalescing", "supports_shrinking", "supports_reconfigure", "supports_window",
@@ -192,6 +192,5 @@ def batch_of_messages():
     return over("cpu:runjob,cuda:gloo", run)
 
 
-@pytest.mark.skipif(not HAS_MESSAGES, reason=NEEDS_MESSAGES)
 def test_a_batch_of_messages(call_ranks):
     assert call_ranks(batch_of_messages, 2) == [[2.0] * 3, [1.0] * 3]

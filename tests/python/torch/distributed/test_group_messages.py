@@ -60,6 +60,13 @@ def pass_around():
         work.wait()
     if not torch.equal(columns.t(), pattern(24, previous).reshape(4, 6).t().reshape(6, 4)):
         wrong.append("columns")
+    # A view that negates has other values than its memory.
+    sent, received = torch._neg_view(torch.full((3,), 1.0 + rank)), torch.zeros(3)
+    work = dist.isend(sent, following)
+    dist.recv(received, previous)
+    work.wait()
+    if received.tolist() != [-1.0 - previous] * 3:
+        wrong.append("negated")
     return wrong
 
 

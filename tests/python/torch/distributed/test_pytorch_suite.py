@@ -6,22 +6,14 @@ import sys
 import pytest
 import ranks
 import scripts
-from both_backends import HAS_MESSAGES
 
 pytest.importorskip("expecttest", reason="PyTorch's tests need the package expecttest")
 
 PROGRAM = ranks.ROOT / "tests" / "python" / "torch" / "distributed" / "pytorch_suite.py"
 LIMIT_SECONDS = 1500  # of a run that hangs
 
-#: These send messages between two ranks, which the backend does not do.
-OF_MESSAGES = [
-    "test_irecv", "test_isend", "test_isend_autograd_profiler", "test_isend_torch_profiler", "test_send_recv", "test_send_recv_any_source",
-    "test_send_recv_any_source_autograd_profiler", "test_send_recv_any_source_torch_profiler", "test_send_recv_autograd_profiler",
-    "test_send_recv_torch_profiler", "test_send_recv_with_tag", "test_send_recv_with_tag_autograd_profiler",
-    "test_send_recv_with_tag_torch_profiler",
-]  # fmt: skip
 #: Tests that fail, each with the reason.
-EXCEPTIONS: dict[str, str] = {} if HAS_MESSAGES else {name: "needs point to point" for name in OF_MESSAGES}
+EXCEPTIONS: dict[str, str] = {}
 #: The suite skips a test by itself if there are no GPUs, or too few ranks.
 REASONS_TO_SKIP = ("accelerator", "small world size", "CUDA")
 #: How many tests pass at least: as many as the prototypes of the backend could run.
@@ -31,9 +23,8 @@ LEAST_EXPECTED = 65
 SHORT = [
     "test_all_gather_coalesced_with_empty", "test_all_reduce_sum_async", "test_DistributedDataParallelCPU", "test_scatter_checks",
     "test_reduce_full_group_max", "test_gather_full_group", "test_destroy_full_group", "test_ddp_create_graph",
+    "test_send_recv", "test_send_recv_any_source",
 ]  # fmt: skip
-if HAS_MESSAGES:
-    SHORT += ["test_send_recv", "test_send_recv_any_source"]
 
 
 def outcomes_of(folder, *names):

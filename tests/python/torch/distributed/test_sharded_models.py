@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.distributed as dist
-from both_backends import HAS_MESSAGES, NEEDS_MESSAGES, compared
+from both_backends import compared
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy, ShardingStrategy, fully_shard
@@ -228,7 +228,6 @@ def test_two_ranks_compute_what_they_compute_over_gloo(call_ranks, program):
     assert call_ranks(compare, 2, program.__name__) == [True] * 2
 
 
-@pytest.mark.skipif(not HAS_MESSAGES, reason=NEEDS_MESSAGES)
 @pytest.mark.parametrize("program", PIPELINES, ids=name_of)
 def test_pipelines_compute_what_they_compute_over_gloo(call_ranks, program):
     assert call_ranks(compare, 2, program.__name__) == [True] * 2
