@@ -64,6 +64,6 @@ for version in "${versions[@]}"; do
   [ -e "$folder/complete" ] || step "making an environment with TensorFlow $version" make_environment "$folder" "$version"
   found=$("$folder/bin/python" -c 'import importlib.metadata as m; print(m.version("tensorflow-cpu"), "and Keras", m.version("keras"))')
   say "TensorFlow $found"
-  TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2} "$folder/bin/python" -m pytest -q tests/python/tensorflow "$@" || failed+=("$version")
+  TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2} "$folder/bin/python" -m pytest -q tests/python/{tensorflow,remote/test_adasum_between_hosts.py} "$@" || failed+=("$version")
 done
 [ ${#failed[@]} = 0 ] || fail "failed with TensorFlow: ${failed[*]}"
