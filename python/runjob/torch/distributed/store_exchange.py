@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from datetime import timedelta
@@ -10,6 +11,10 @@ from typing import Any
 import torch.distributed as dist
 
 from ...exchange import Exchange
+
+#: How long rank 0 waits for the others to read. A rank that takes longer was stopped or has ended, for which the library
+#: has errors of its own.
+_READ_SECONDS = 5.0
 
 
 def over_store(store: Any, rank: int, size: int, limit: float, what: str) -> Exchange:
@@ -34,7 +39,8 @@ def over_store(store: Any, rank: int, size: int, limit: float, what: str) -> Exc
         if store.add(f"{prefix}/read", 1) == size:
             store.set(f"{prefix}/done", b"")
         if rank == 0:  # the store may be a server of this rank, which must not end before the others have read
-            store.wait([f"{prefix}/done"], timedelta(seconds=limit))
+            with contextlib.suppress(dist.DistStoreError):
+                store.wait([f"{prefix}/done"], timedelta(seconds=_READ_SECONDS))
         return answers
 
     return exchange

@@ -8,6 +8,7 @@ import torch.distributed as dist
 
 import ranks
 import runjob.torch.distributed  # noqa: F401  # registers the backend with any PyTorch
+from runjob.torch.distributed import store_exchange
 
 
 def some_groups():
@@ -100,3 +101,11 @@ def test_a_store_serves_init_as_an_exchange():
     for rank, process in enumerate(processes):
         output, errors = process.communicate(timeout=ranks.TIMEOUT_SECONDS)
         assert output == f"{rank} 3.0\n", errors
+
+
+def test_rank_0_does_not_wait_for_a_rank_that_never_reads():
+    """It has the bytes of both, and its own limit of an hour does not count for what the other one does afterwards."""
+    store = dist.HashStore()
+    store.set("runjob/0/1", b"of rank 1, which ends before it reads")
+    answers = store_exchange.over_store(store, 0, 2, 3600, "a group")(b"of rank 0")
+    assert answers == [b"of rank 0", b"of rank 1, which ends before it reads"]
